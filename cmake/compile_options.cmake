@@ -1,0 +1,9 @@
+# Warnings and sanitizers, as one interface target that every target of ours links.
+add_library(thimble_options INTERFACE)
+target_compile_options(thimble_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
+  -Wno-sign-conversion $<$<BOOL:${THIMBLE_WERROR}>:-Werror>)
+if(THIMBLE_SANITIZE)
+  target_compile_options(thimble_options INTERFACE -fsanitize=${THIMBLE_SANITIZE}
+    -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_link_options(thimble_options INTERFACE -fsanitize=${THIMBLE_SANITIZE})
+endif()

@@ -1,0 +1,84 @@
+#include "thimble/device/cpu/thread_pool.h"
+
+#include "thimble/base/check.h"
+
+namespace thimble {
+namespace {
+
+// Jobs of one step follow each other within microseconds, a sleep and wake-up costs tens of them: spin
+// for about 20 us before sleeping.
+constexpr int kSpins = 2000;
+
+inline void Pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+// Returns when `value` differs from `old`.
+template <class T>
+void WaitForChange(const std::atomic<T>& value, T old) {
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (value.load(std::memory_order_acquire) != old) return;
+    Pause();
+  }
+  value.wait(old, std::memory_order_acquire);
+}
+
+}  // namespace
+
+ThreadPool::ThreadPool(int num_threads) {
+  THIMBLE_CHECK(num_threads >= 1, "a pool of {} threads", num_threads);
+  workers_.reserve(static_cast<size_t>(num_threads - 1));
+  for (int thread = 1; thread < num_threads; ++thread) {
+    workers_.emplace_back([this, thread] { WorkerLoop(static_cast<size_t>(thread)); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  stopping_.store(true, std::memory_order_release);
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+  for (std::thread& worker : workers_) worker.join();
+}
+
+void ThreadPool::Run(size_t num_chunks, FunctionRef<void(size_t, size_t)> job) {
+  if (num_chunks == 0) return;
+  if (workers_.empty() || num_chunks == 1) {
+    for (size_t chunk = 0; chunk < num_chunks; ++chunk) job(chunk, 0);
+    return;
+  }
+  const Job shared{job, num_chunks};
+  next_chunk_.store(0, std::memory_order_relaxed);
+  busy_workers_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
+  job_.store(&shared, std::memory_order_relaxed);
+  generation_.fetch_add(1, std::memory_order_release);
+  generation_.notify_all();
+  TakeChunks(shared, 0);
+  // Every worker must have seen this job before `shared` goes out of scope.
+  for (uint32_t busy = busy_workers_.load(std::memory_order_acquire); busy != 0;
+       busy = busy_workers_.load(std::memory_order_acquire)) {
+    WaitForChange(busy_workers_, busy);
+  }
+}
+
+void ThreadPool::TakeChunks(const Job& job, size_t thread) {
+  for (;;) {
+    const size_t chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
+    if (chunk >= job.num_chunks) return;
+    job.body(chunk, thread);
+  }
+}
+
+void ThreadPool::WorkerLoop(size_t thread) {
+  uint32_t seen = 0;
+  for (;;) {
+    WaitForChange(generation_, seen);
+    ++seen;
+    if (stopping_.load(std::memory_order_acquire)) return;
+    TakeChunks(*job_.load(std::memory_order_relaxed), thread);
+    if (busy_workers_.fetch_sub(1, std::memory_order_acq_rel) == 1) busy_workers_.notify_one();
+  }
+}
+
+}  // namespace thimble

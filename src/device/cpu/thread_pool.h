@@ -1,0 +1,50 @@
+// ThreadPool: runs numbered chunks of one job on a fixed set of threads.
+//
+// Which thread runs which chunk is not fixed, so a job must give the same result for any assignment:
+// each chunk writes its own outputs, and reductions combine per-chunk partial results in chunk order.
+// The number of chunks is chosen from the shape, never from the number of threads; that is what makes
+// results the same bits for any number of threads. Nothing is allocated after construction.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+#include "thimble/base/function_ref.h"
+
+namespace thimble {
+
+class ThreadPool {
+ public:
+  // `num_threads` >= 1 counts the calling thread, which works too.
+  explicit ThreadPool(int num_threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int num_threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+  // Calls job(chunk, thread) once for each chunk in [0, num_chunks) and returns when all are done.
+  // `thread` in [0, num_threads()) names the calling thread, for per-thread scratch.
+  // Not reentrant: a job must not start another job on the same pool.
+  void Run(size_t num_chunks, FunctionRef<void(size_t chunk, size_t thread)> job);
+
+ private:
+  struct Job {
+    FunctionRef<void(size_t, size_t)> body;
+    size_t num_chunks;
+  };
+  void WorkerLoop(size_t thread);
+  void TakeChunks(const Job& job, size_t thread);
+
+  std::atomic<const Job*> job_{nullptr};
+  std::atomic<uint32_t> generation_{0};  // rises with each job; workers sleep on it
+  std::atomic<size_t> next_chunk_{0};
+  std::atomic<uint32_t> busy_workers_{0};
+  std::atomic<bool> stopping_{false};
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,26 @@
+// Reverse-mode differentiation, graph to graph: appends the backward nodes that the ops' gradient rules
+// emit. Nothing is taped or hidden; what backward reads is an edge of the graph.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/graph.h"
+#include "thimble/graph/op_def.h"
+
+namespace thimble {
+
+struct GradientSeed {
+  ValueId of;        // a value of the graph
+  ValueId gradient;  // its given gradient, of the same shape
+};
+
+// Appends nodes that compute the gradient of each value in `wrt`, given the gradients in `seeds`.
+// Returns one value per entry of `wrt`, named "d" + its name. Fails where a value in `wrt` does not
+// influence any seed, or a path leads through an op without a gradient.
+Result<std::vector<ValueId>> Differentiate(Graph& graph, const OpRegistry& ops,
+                                           const std::vector<GradientSeed>& seeds,
+                                           const std::vector<ValueId>& wrt);
+
+}  // namespace thimble

@@ -1,0 +1,89 @@
+#include "thimble/graph/append_node.h"
+
+#include <fmt/format.h>
+
+namespace thimble {
+namespace {
+
+Error NodeError(const NodeSpec& spec, const std::string& what) {
+  return BadInput(spec.layer.empty() ? fmt::format("{}: {}", spec.op, what)
+                                     : fmt::format("layer '{}' ({}): {}", spec.layer, spec.op, what));
+}
+
+Result<Attributes> CompleteAttributes(const OpDef& op, const NodeSpec& spec) {
+  Attributes complete = op.default_attributes();
+  for (const auto& [name, value] : spec.attributes.entries()) {
+    const AttributeValue* known = complete.Find(name);
+    if (known == nullptr) return NodeError(spec, fmt::format("no attribute '{}'", name));
+    if (known->index() != value.index()) {
+      return NodeError(spec, fmt::format("attribute '{}' has the wrong type", name));
+    }
+    complete.Set(name, value);
+  }
+  return complete;
+}
+
+Result<void> CheckInputs(const Graph& graph, const OpDef& op, const NodeSpec& spec) {
+  if (spec.inputs.size() != op.inputs().size()) {
+    return NodeError(spec, fmt::format("{} inputs given, {} expected", spec.inputs.size(),
+                                       op.inputs().size()));
+  }
+  for (size_t i = 0; i < spec.inputs.size(); ++i) {
+    const Value& value = graph.value(spec.inputs[i]);
+    if (value.dtype != op.inputs()[i].dtype) {
+      return NodeError(spec, fmt::format("input '{}' is {}, {} expected", op.inputs()[i].name,
+                                         Name(value.dtype), Name(op.inputs()[i].dtype)));
+    }
+  }
+  return {};
+}
+
+// Every tensor's byte count must fit comfortably: sums of them are formed later without checks.
+constexpr int64_t kMaxElements = int64_t{1} << 48;
+
+Result<void> CheckSizes(const NodeSpec& spec, const std::vector<Shape>& shapes) {
+  for (const Shape& shape : shapes) {
+    const auto elements = shape.CheckedElements();
+    if (!elements || *elements > kMaxElements) {
+      return NodeError(spec, fmt::format("a result of shape {} is too large", ToString(shape)));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, NodeSpec spec) {
+  const OpDef* op = ops.Find(spec.op);
+  if (op == nullptr) return NodeError(spec, "unknown op");
+  THIMBLE_TRY(CheckInputs(graph, *op, spec));
+  THIMBLE_ASSIGN_OR_RETURN(Attributes attributes, CompleteAttributes(*op, spec));
+
+  std::vector<Shape> in_shapes;
+  for (ValueId input : spec.inputs) in_shapes.push_back(graph.value(input).shape);
+  auto shapes = op->InferShapes({in_shapes, {}, attributes});
+  if (!shapes.ok()) return NodeError(spec, shapes.error().message);
+  THIMBLE_CHECK(shapes->size() == op->outputs().size(), "shape rule of '{}'", op->name());
+  THIMBLE_TRY(CheckSizes(spec, *shapes));
+
+  const NodeId id(graph.nodes.size());
+  Node node{op->name(), spec.inputs, {}, std::move(attributes), spec.phase, spec.layer};
+  for (size_t i = 0; i < op->outputs().size(); ++i) {
+    const OpPort& port = op->outputs()[i];
+    std::string name = i < spec.output_names.size() ? spec.output_names[i] : "";
+    if (name.empty()) {
+      name = fmt::format("{}.{}", spec.layer.empty() ? op->name() : spec.layer, port.name);
+    }
+    node.outputs.push_back(graph.AddValue(
+        {graph.UniqueName(name), (*shapes)[i], port.dtype, spec.output_role, id, {}}));
+  }
+  graph.nodes.push_back(std::move(node));
+  return graph.nodes.back().outputs;
+}
+
+NodeShapes::NodeShapes(const Graph& graph, const Node& node) : attributes(node.attributes) {
+  for (ValueId id : node.inputs) inputs.push_back(graph.value(id).shape);
+  for (ValueId id : node.outputs) outputs.push_back(graph.value(id).shape);
+}
+
+}  // namespace thimble

@@ -1,0 +1,39 @@
+// Appending nodes to a graph: attributes are completed, types checked, shapes inferred.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/graph.h"
+#include "thimble/graph/op_def.h"
+
+namespace thimble {
+
+struct NodeSpec {
+  std::string_view op;
+  std::vector<ValueId> inputs;
+  Attributes attributes;  // missing ones take the op's defaults
+  Phase phase = Phase::kForward;
+  std::string layer;
+  Role output_role = Role::kActivation;
+  // Names of the outputs; missing or empty ones become "<layer or op>.<port>", made unique.
+  std::vector<std::string> output_names;
+};
+
+// Returns the outputs. Fails with the layer's name where shapes do not go together; an unknown op or
+// attribute, a wrong number or type of inputs is an error too (model files can cause all of them).
+Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, NodeSpec spec);
+
+// The shapes of a node's inputs and outputs, for calls to the functions of its OpDef.
+struct NodeShapes {
+  NodeShapes(const Graph& graph, const Node& node);
+  OpCall call() const { return {inputs, outputs, attributes}; }
+
+  std::vector<Shape> inputs;
+  std::vector<Shape> outputs;
+  const Attributes& attributes;
+};
+
+}  // namespace thimble

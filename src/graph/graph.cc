@@ -1,0 +1,93 @@
+#include "thimble/graph/graph.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "thimble/base/check.h"
+
+namespace thimble {
+
+std::string_view Name(Role role) {
+  switch (role) {
+    case Role::kParameter:
+      return "parameter";
+    case Role::kStatistic:
+      return "statistic";
+    case Role::kInput:
+      return "input";
+    case Role::kActivation:
+      return "activation";
+    case Role::kGradient:
+      return "gradient";
+    case Role::kState:
+      return "state";
+  }
+  return "?";
+}
+
+std::string_view Name(Phase phase) {
+  switch (phase) {
+    case Phase::kForward:
+      return "forward";
+    case Phase::kBackward:
+      return "backward";
+    case Phase::kUpdate:
+      return "update";
+  }
+  return "?";
+}
+
+ValueId Graph::AddValue(Value value) {
+  THIMBLE_DCHECK(!Find(value.name).valid(), "two values named '{}'", value.name);
+  values.push_back(std::move(value));
+  return ValueId(values.size() - 1);
+}
+
+ValueId Graph::Find(std::string_view name) const {
+  for (size_t index = 0; index < values.size(); ++index) {
+    if (values[index].name == name) return ValueId(index);
+  }
+  return {};
+}
+
+std::string Graph::UniqueName(const std::string& name) const {
+  if (!Find(name).valid()) return name;
+  for (int suffix = 2;; ++suffix) {
+    std::string candidate = fmt::format("{}.{}", name, suffix);
+    if (!Find(candidate).valid()) return candidate;
+  }
+}
+
+int64_t CountParameters(const Graph& graph) {
+  int64_t count = 0;
+  for (const Value& value : graph.values) {
+    if (value.role == Role::kParameter && !value.producer.valid()) count += value.shape.elements();
+  }
+  return count;
+}
+
+std::string ToString(const Graph& graph) {
+  const auto names = [&](const std::vector<ValueId>& ids) {
+    std::vector<std::string> parts;
+    parts.reserve(ids.size());
+    for (ValueId id : ids) parts.push_back("%" + graph.value(id).name);
+    return fmt::format("{}", fmt::join(parts, ", "));
+  };
+  std::string text;
+  for (const Value& value : graph.values) {
+    if (value.producer.valid()) continue;
+    text += fmt::format("{} %{} {} {}\n", Name(value.role), value.name, Name(value.dtype),
+                        ToString(value.shape));
+  }
+  for (const Node& node : graph.nodes) {
+    text += fmt::format("{} = {}({}) {} [{}]\n", names(node.outputs), node.op, names(node.inputs),
+                        ToString(node.attributes), Name(node.phase));
+  }
+  for (const Carry& carry : graph.carries) {
+    text += fmt::format("carry %{} -> %{}\n", graph.value(carry.from).name,
+                        graph.value(carry.to).name);
+  }
+  return text;
+}
+
+}  // namespace thimble

@@ -1,0 +1,101 @@
+// Graph: what one update of a network computes, as a plain value.
+//
+// Values are written once. What lives from step to step (parameters, statistics, optimizer state) is a
+// value without producer; an update node makes its next version, and a Carry says that the two are one
+// thing in storage:
+//
+//   weight ──────────┬─> conv2d ──> …            carry: weight → weight.next
+//   dweight ─> sgd_update ─> weight.next, momentum.next
+//
+// Nodes stand in an order in which they can run. Nothing here knows about memory or devices.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/base/strong_id.h"
+#include "thimble/graph/attributes.h"
+#include "thimble/tensor/dtype.h"
+#include "thimble/tensor/shape.h"
+
+namespace thimble {
+
+using ValueId = StrongId<struct ValueTag>;
+using NodeId = StrongId<struct NodeTag>;
+
+enum class Role {
+  kParameter,   // trained
+  kStatistic,   // kept beside the parameters, not trained (batch-norm running averages)
+  kInput,       // written by the caller before each step: batch, labels, learning rate
+  kActivation,  // computed forward
+  kGradient,    // of a parameter or an activation, see Value::gradient_of
+  kState,       // the optimizer's: momentum, moments
+};
+std::string_view Name(Role role);
+
+// Lives from step to step.
+constexpr bool IsPersistent(Role role) {
+  return role == Role::kParameter || role == Role::kStatistic || role == Role::kState;
+}
+
+enum class Phase { kForward, kBackward, kUpdate };
+std::string_view Name(Phase phase);
+
+struct Value {
+  std::string name;  // unique in its graph
+  Shape shape;
+  DType dtype = DType::kF32;
+  Role role = Role::kActivation;
+  NodeId producer;      // none for persistent values and inputs
+  ValueId gradient_of;  // for Role::kGradient: whose gradient (or a part of it) this is
+
+  size_t size_bytes() const { return static_cast<size_t>(shape.elements()) * SizeBytes(dtype); }
+  friend bool operator==(const Value&, const Value&) = default;
+};
+
+struct Node {
+  std::string op;  // name of its OpDef
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+  Phase phase = Phase::kForward;
+  std::string layer;  // for people: the layer this work belongs to, "block1.layer.0.conv1"
+
+  friend bool operator==(const Node&, const Node&) = default;
+};
+
+// After the step, `to` is what `from` will be in the next one; both share one place in memory.
+struct Carry {
+  ValueId from;
+  ValueId to;
+  friend bool operator==(const Carry&, const Carry&) = default;
+};
+
+struct Graph {
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<Carry> carries;
+  std::vector<ValueId> outputs;  // read by the caller after the step, so alive until its end
+
+  const Value& value(ValueId id) const { return values[id.index()]; }
+  const Node& node(NodeId id) const { return nodes[id.index()]; }
+
+  // Requires a name that is not taken.
+  ValueId AddValue(Value value);
+  // Invalid id where there is none.
+  ValueId Find(std::string_view name) const;
+  // `name`, or `name` with the smallest ".2", ".3", … that makes it unique.
+  std::string UniqueName(const std::string& name) const;
+
+  friend bool operator==(const Graph&, const Graph&) = default;
+};
+
+// Number of elements in all parameters.
+int64_t CountParameters(const Graph& graph);
+
+// One line per node: "%y = conv2d(%x, %w) stride=1 …".
+std::string ToString(const Graph& graph);
+
+}  // namespace thimble

@@ -1,0 +1,86 @@
+// Kernel: one implementation of an op on one device. The planner asks it whether it accepts a call and
+// how much scratch it wants; the executor calls it with views into the arena. A kernel allocates nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "thimble/graph/attributes.h"
+#include "thimble/tensor/shape.h"
+#include "thimble/tensor/tensor_view.h"
+
+namespace thimble {
+
+class ThreadPool;
+
+enum class DeviceKind { kCpu, kCuda };
+constexpr std::string_view Name(DeviceKind device) {
+  return device == DeviceKind::kCpu ? "cpu" : "cuda";
+}
+
+// Shapes and constants of one node: what shape rules, costs and kernels decide from.
+struct OpCall {
+  std::span<const Shape> inputs;
+  std::span<const Shape> outputs;  // empty while the shape rule runs
+  const Attributes& attributes;
+};
+
+// The room a kernel may plan for.
+struct KernelLimits {
+  int threads = 1;
+  size_t scratch_bytes_per_thread = 1 << 20;
+};
+
+// Everything one run of a kernel may touch. Inputs and outputs are in the order of the op's definition.
+struct KernelCall {
+  std::span<const TensorView> inputs;
+  std::span<const TensorView> outputs;  // assigned, never added to; hold anything before
+  const Attributes& attributes;
+  std::span<std::byte> scratch;  // exactly the planned size, 64-byte aligned
+  ThreadPool& pool;
+
+  const Shape& in_shape(size_t input) const { return inputs[input].shape; }
+  const Shape& out_shape(size_t output) const { return outputs[output].shape; }
+  template <class T>
+  const T* In(size_t input) const {
+    return inputs[input].As<const T>().data();
+  }
+  template <class T>
+  T* Out(size_t output) const {
+    return outputs[output].As<T>().data();
+  }
+};
+
+struct Kernel {
+  std::string_view name;
+  DeviceKind device = DeviceKind::kCpu;
+  // Empty where the kernel takes the call, otherwise why it declines.
+  std::string_view (*declines)(const OpCall& call) = nullptr;
+  size_t (*scratch_bytes)(const OpCall& call, const KernelLimits& limits) = nullptr;
+  void (*run)(const KernelCall& call) = nullptr;
+};
+
+// A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them,
+// `static size_t ScratchBytes(const OpCall&, const KernelLimits&)`; MakeKernel turns it into a row.
+template <class Type>
+constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
+                            std::string_view (*declines)(const OpCall&)) {
+  Kernel kernel{name, device, declines, nullptr, &Type::Run};
+  if constexpr (requires(OpCall call, KernelLimits limits) { Type::ScratchBytes(call, limits); }) {
+    kernel.scratch_bytes = &Type::ScratchBytes;
+  } else {
+    kernel.scratch_bytes = [](const OpCall&, const KernelLimits&) -> size_t { return 0; };
+  }
+  return kernel;
+}
+
+inline std::string_view Always(const OpCall& /*call*/) { return {}; }
+
+}  // namespace thimble
+
+// One row of an op's kernels.inc: KERNEL(cpu, ReluCpu, Always). Best first; the reference is appended by
+// the op's definition. Rows of devices that are not built vanish.
+#define KERNEL(device, type, declines) KERNEL_ON_##device(type, declines)
+#define KERNEL_ON_cpu(type, declines) \
+  ::thimble::MakeKernel<type>(#type, ::thimble::DeviceKind::kCpu, &declines),

@@ -1,0 +1,106 @@
+#include "thimble/graph/op_def.h"
+
+#include <algorithm>
+
+namespace thimble {
+namespace {
+
+size_t PortIndex(const std::string& op, const std::vector<OpPort>& ports, std::string_view name) {
+  for (size_t index = 0; index < ports.size(); ++index) {
+    if (ports[index].name == name) return index;
+  }
+  THIMBLE_CHECK(false, "op '{}' has no port '{}'", op, name);
+  return 0;
+}
+
+}  // namespace
+
+OpDef& OpDef::Input(std::string name, DType dtype) {
+  inputs_.push_back({std::move(name), dtype});
+  THIMBLE_CHECK(inputs_.size() <= internal::kMaxPorts);
+  return *this;
+}
+
+OpDef& OpDef::Output(std::string name, DType dtype) {
+  outputs_.push_back({std::move(name), dtype});
+  THIMBLE_CHECK(outputs_.size() <= internal::kMaxPorts);
+  return *this;
+}
+
+OpDef& OpDef::Attribute(std::string name, AttributeValue default_value) {
+  attributes_.Set(std::move(name), std::move(default_value));
+  return *this;
+}
+
+OpDef& OpDef::ShapeRule(ShapeFunction rule) {
+  shape_rule_ = std::move(rule);
+  return *this;
+}
+
+OpDef& OpDef::Gradient(GradientFunction rule) {
+  gradient_ = std::move(rule);
+  return *this;
+}
+
+OpDef& OpDef::NoGradient(std::string reason) {
+  no_gradient_reason_ = std::move(reason);
+  return *this;
+}
+
+OpDef& OpDef::OutputMayReuse(std::string_view output, std::string_view input) {
+  reuses_.emplace_back(OutputIndex(output), InputIndex(input));
+  return *this;
+}
+
+OpDef& OpDef::Flops(FlopFunction flops) {
+  flops_ = std::move(flops);
+  return *this;
+}
+
+OpDef& OpDef::Kernels(std::vector<Kernel> kernels) {
+  kernels_ = std::move(kernels);
+  return *this;
+}
+
+size_t OpDef::InputIndex(std::string_view input) const { return PortIndex(name_, inputs_, input); }
+size_t OpDef::OutputIndex(std::string_view output) const {
+  return PortIndex(name_, outputs_, output);
+}
+
+bool OpDef::MayReuse(size_t output, size_t input) const {
+  return std::find(reuses_.begin(), reuses_.end(), std::pair(output, input)) != reuses_.end();
+}
+
+void OpRegistry::Add(OpDef op) {
+  THIMBLE_CHECK(Find(op.name()) == nullptr, "two ops named '{}'", op.name());
+  ops_.push_back(std::move(op));
+}
+
+const OpDef* OpRegistry::Find(std::string_view name) const {
+  for (const OpDef& op : ops_) {
+    if (op.name() == name) return &op;
+  }
+  return nullptr;
+}
+
+const OpDef& OpRegistry::Get(std::string_view name) const {
+  const OpDef* op = Find(name);
+  THIMBLE_CHECK(op != nullptr, "no op '{}'", name);
+  return *op;
+}
+
+ShapeFunction SameAs(size_t input) {
+  return [input](const OpCall& call) -> Result<std::vector<Shape>> {
+    return std::vector<Shape>{call.inputs[input]};
+  };
+}
+
+FlopFunction PerOutputElement(int64_t flops) {
+  return [flops](const OpCall& call) { return flops * call.outputs[0].elements(); };
+}
+
+FlopFunction PerInputElement(int64_t flops) {
+  return [flops](const OpCall& call) { return flops * call.inputs[0].elements(); };
+}
+
+}  // namespace thimble

@@ -1,0 +1,162 @@
+// OpDef: everything the engine knows about an op: its signature, shapes, gradient, cost, kernels.
+//
+//   OpDef MakeRelu() {
+//     return OpDef("relu").Input("x").Output("y").ShapeRule(SameAs(0))
+//         .Gradient([](GradientBuilder& g) {
+//           g.AddTo("x", g.Emit("relu_grad", {g.Out("y"), g.GradOf("y")})[0]);
+//         })
+//         .OutputMayReuse("y", "x").Flops(PerOutputElement(1))
+//         .Kernels({
+//   #include "thimble/ops/relu/kernels.inc"
+//         }).Reference<ReluReference>();
+//   }
+//
+// An op is one folder in ops/ and one line in ops/op_list.inc; dispatch, tests and tables follow from it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/graph.h"
+#include "thimble/graph/kernel.h"
+#include "thimble/graph/reference.h"
+
+namespace thimble {
+
+// What a gradient rule sees of its node and may do. Rules emit graph nodes, so everything that backward
+// keeps alive is a visible edge.
+class GradientBuilder {
+ public:
+  virtual ~GradientBuilder() = default;
+  virtual ValueId In(std::string_view input) const = 0;
+  virtual ValueId Out(std::string_view output) const = 0;
+  // The gradient that arrives at an output. Requires that one does; HasGrad tells.
+  virtual ValueId GradOf(std::string_view output) const = 0;
+  virtual bool HasGrad(std::string_view output) const = 0;
+  // Whether anyone asks for this input's gradient. Rules leave out what nobody wants.
+  virtual bool Wants(std::string_view input) const = 0;
+  virtual const Attributes& attributes() const = 0;
+  virtual const Shape& ShapeOf(ValueId value) const = 0;
+  // Appends a backward node; returns its outputs.
+  virtual std::vector<ValueId> Emit(std::string_view op, std::vector<ValueId> inputs,
+                                    Attributes attributes = {}) = 0;
+  // `gradient` is a part of the gradient of `input`; parts are summed.
+  virtual void AddTo(std::string_view input, ValueId gradient) = 0;
+};
+
+using ShapeFunction = std::function<Result<std::vector<Shape>>(const OpCall&)>;
+using FlopFunction = std::function<int64_t(const OpCall&)>;
+using GradientFunction = std::function<void(GradientBuilder&)>;
+
+struct OpPort {
+  std::string name;
+  DType dtype = DType::kF32;
+};
+
+class OpDef {
+ public:
+  explicit OpDef(std::string name) : name_(std::move(name)) {}
+
+  OpDef& Input(std::string name, DType dtype = DType::kF32);
+  OpDef& Output(std::string name, DType dtype = DType::kF32);
+  // Every attribute a node may carry, with its default (whose type it must have).
+  OpDef& Attribute(std::string name, AttributeValue default_value);
+  // Output shapes from input shapes and attributes, or why they do not go together.
+  OpDef& ShapeRule(ShapeFunction rule);
+  OpDef& Gradient(GradientFunction rule);
+  // For ops that nothing is differentiated through; the reason is shown to who tries.
+  OpDef& NoGradient(std::string reason);
+  // The kernels work when both lie at the same address. The planner decides whether they do.
+  OpDef& OutputMayReuse(std::string_view output, std::string_view input);
+  OpDef& Flops(FlopFunction flops);
+  OpDef& Kernels(std::vector<Kernel> kernels);
+  template <class Formula>
+  OpDef& Reference();
+
+  const std::string& name() const { return name_; }
+  const std::vector<OpPort>& inputs() const { return inputs_; }
+  const std::vector<OpPort>& outputs() const { return outputs_; }
+  const Attributes& default_attributes() const { return attributes_; }
+  const GradientFunction& gradient() const { return gradient_; }
+  const std::string& no_gradient_reason() const { return no_gradient_reason_; }
+  const std::vector<Kernel>& kernels() const { return kernels_; }  // best first, reference last
+  const ReferenceSet& reference() const { return reference_; }
+  size_t InputIndex(std::string_view input) const;    // requires that it exists
+  size_t OutputIndex(std::string_view output) const;  // requires that it exists
+  bool MayReuse(size_t output, size_t input) const;
+
+  Result<std::vector<Shape>> InferShapes(const OpCall& call) const { return shape_rule_(call); }
+  int64_t CountFlops(const OpCall& call) const { return flops_ ? flops_(call) : 0; }
+
+ private:
+  std::string name_;
+  std::vector<OpPort> inputs_;
+  std::vector<OpPort> outputs_;
+  Attributes attributes_;
+  ShapeFunction shape_rule_;
+  GradientFunction gradient_;
+  std::string no_gradient_reason_;
+  std::vector<std::pair<size_t, size_t>> reuses_;  // (output, input)
+  FlopFunction flops_;
+  std::vector<Kernel> kernels_;
+  ReferenceSet reference_;
+};
+
+// All ops by name. Built once from the list in ops/ and handed down; tests may add their own.
+class OpRegistry {
+ public:
+  void Add(OpDef op);  // requires a name that is not taken
+  const OpDef* Find(std::string_view name) const;
+  const OpDef& Get(std::string_view name) const;  // requires that it exists
+  const std::vector<OpDef>& ops() const { return ops_; }
+
+ private:
+  std::vector<OpDef> ops_;
+};
+
+// Shape rule: one output, shaped like this input.
+ShapeFunction SameAs(size_t input);
+// Cost: this many operations for each element of the first output (or, the second, first input).
+FlopFunction PerOutputElement(int64_t flops);
+FlopFunction PerInputElement(int64_t flops);
+
+namespace internal {
+
+inline constexpr size_t kMaxPorts = 12;
+
+template <class Formula>
+void RunReferenceAsKernel(const KernelCall& call) {
+  std::array<Shape, kMaxPorts> in_shapes;
+  std::array<Shape, kMaxPorts> out_shapes;
+  std::array<const void*, kMaxPorts> in_data{};
+  std::array<void*, kMaxPorts> out_data{};
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    in_shapes[i] = call.inputs[i].shape;
+    in_data[i] = call.inputs[i].data;
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    out_shapes[i] = call.outputs[i].shape;
+    out_data[i] = call.outputs[i].data;
+  }
+  const OpCall op{{in_shapes.data(), call.inputs.size()},
+                  {out_shapes.data(), call.outputs.size()},
+                  call.attributes};
+  Formula::template Run<float>(ReferenceCall<float>{
+      op, {in_data.data(), call.inputs.size()}, {out_data.data(), call.outputs.size()}});
+}
+
+}  // namespace internal
+
+template <class Formula>
+OpDef& OpDef::Reference() {
+  reference_ = MakeReference<Formula>();
+  kernels_.push_back({"reference", DeviceKind::kCpu, &Always,
+                      [](const OpCall&, const KernelLimits&) -> size_t { return 0; },
+                      &internal::RunReferenceAsKernel<Formula>});
+  return *this;
+}
+
+}  // namespace thimble

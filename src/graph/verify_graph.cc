@@ -1,0 +1,137 @@
+#include "thimble/graph/verify_graph.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "thimble/graph/append_node.h"
+
+namespace thimble {
+namespace {
+
+class Verifier {
+ public:
+  Verifier(const Graph& graph, const OpRegistry& ops) : graph_(graph), ops_(ops) {}
+
+  Result<void> Run() {
+    THIMBLE_TRY(CheckNames());
+    written_.assign(graph_.values.size(), false);
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      written_[i] = !graph_.values[i].producer.valid();
+    }
+    for (size_t i = 0; i < graph_.nodes.size(); ++i) THIMBLE_TRY(CheckNode(NodeId(i)));
+    THIMBLE_TRY(CheckCarries());
+    for (ValueId output : graph_.outputs) THIMBLE_TRY(CheckId(output, "output"));
+    return CheckProducers();
+  }
+
+ private:
+  static Error Wrong(const std::string& what) { return BadInput("graph: " + what); }
+
+  Result<void> CheckNames() const {
+    std::set<std::string_view> names;
+    for (const Value& value : graph_.values) {
+      if (!names.insert(value.name).second) {
+        return Wrong(fmt::format("two values are named '{}'", value.name));
+      }
+    }
+    return {};
+  }
+
+  Result<void> CheckId(ValueId id, std::string_view where) const {
+    if (!id.valid() || id.index() >= graph_.values.size()) {
+      return Wrong(fmt::format("{} names no value", where));
+    }
+    return {};
+  }
+
+  Result<void> CheckNode(NodeId id) {
+    const Node& node = graph_.node(id);
+    const OpDef* op = ops_.Find(node.op);
+    if (op == nullptr) return Wrong(fmt::format("node {}: unknown op '{}'", id.index(), node.op));
+    if (node.inputs.size() != op->inputs().size() || node.outputs.size() != op->outputs().size()) {
+      return Wrong(fmt::format("node {} ({}): wrong number of inputs or outputs", id.index(), node.op));
+    }
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      THIMBLE_TRY(CheckId(node.inputs[i], node.op));
+      const Value& value = graph_.value(node.inputs[i]);
+      if (!written_[node.inputs[i].index()]) {
+        return Wrong(fmt::format("node {} ({}) reads '{}' before it is written", id.index(), node.op,
+                                 value.name));
+      }
+      if (value.dtype != op->inputs()[i].dtype) {
+        return Wrong(fmt::format("node {} ({}): '{}' has the wrong type", id.index(), node.op,
+                                 value.name));
+      }
+    }
+    return CheckOutputs(id, *op);
+  }
+
+  Result<void> CheckOutputs(NodeId id, const OpDef& op) {
+    const Node& node = graph_.node(id);
+    for (ValueId output : node.outputs) THIMBLE_TRY(CheckId(output, node.op));
+    const NodeShapes shapes(graph_, node);
+    const auto expected = op.InferShapes({shapes.inputs, {}, node.attributes});
+    if (!expected.ok()) return expected.error();
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
+      const Value& value = graph_.value(node.outputs[i]);
+      if (written_[node.outputs[i].index()] || value.producer != id) {
+        return Wrong(fmt::format("'{}' is written twice, or not by its producer", value.name));
+      }
+      if (value.shape != (*expected)[i] || value.dtype != op.outputs()[i].dtype) {
+        return Wrong(fmt::format("'{}' has shape {}, its op gives {}", value.name,
+                                 ToString(value.shape), ToString((*expected)[i])));
+      }
+      written_[node.outputs[i].index()] = true;
+    }
+    return {};
+  }
+
+  Result<void> CheckCarries() {
+    carried_.assign(graph_.values.size(), false);
+    for (const Carry& carry : graph_.carries) {
+      THIMBLE_TRY(CheckId(carry.from, "carry"));
+      THIMBLE_TRY(CheckId(carry.to, "carry"));
+      const Value& from = graph_.value(carry.from);
+      const Value& to = graph_.value(carry.to);
+      if (!IsPersistent(from.role) || from.producer.valid() || !to.producer.valid() ||
+          from.role != to.role || from.shape != to.shape || from.dtype != to.dtype) {
+        return Wrong(fmt::format("carry '{}' -> '{}' joins unlike values", from.name, to.name));
+      }
+      if (carried_[carry.from.index()] || carried_[carry.to.index()]) {
+        return Wrong(fmt::format("'{}' is carried twice", from.name));
+      }
+      carried_[carry.from.index()] = carried_[carry.to.index()] = true;
+    }
+    return {};
+  }
+
+  Result<void> CheckProducers() const {
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      const Value& value = graph_.values[i];
+      if (!written_[i]) return Wrong(fmt::format("'{}' is never written", value.name));
+      const bool from_outside = IsPersistent(value.role) || value.role == Role::kInput;
+      const bool next_version = IsPersistent(value.role) && value.producer.valid() && carried_[i];
+      if (from_outside == value.producer.valid() && !next_version) {
+        return Wrong(fmt::format("'{}' is a {} and {} a producer", value.name, Name(value.role),
+                                 value.producer.valid() ? "has" : "lacks"));
+      }
+    }
+    return {};
+  }
+
+  const Graph& graph_;
+  const OpRegistry& ops_;
+  std::vector<bool> written_;
+  std::vector<bool> carried_;
+};
+
+}  // namespace
+
+Result<void> VerifyGraph(const Graph& graph, const OpRegistry& ops) {
+  return Verifier(graph, ops).Run();
+}
+
+}  // namespace thimble

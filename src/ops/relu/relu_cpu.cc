@@ -1,0 +1,74 @@
+#include "thimble/ops/relu/relu_cpu.h"
+
+#include "thimble/device/cpu/parallel_elements.h"
+
+// Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "thimble/ops/relu/relu_cpu.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace thimble {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+void Relu(const float* x, float* y, size_t count) {
+  const hn::ScalableTag<float> tag;
+  const auto zero = hn::Zero(tag);
+  const size_t lanes = hn::Lanes(tag);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto in = hn::LoadU(tag, x + i);
+    // Select by comparison instead of Max, so that NaN passes through on every target.
+    hn::StoreU(hn::IfThenZeroElse(hn::Le(in, zero), in), tag, y + i);
+  }
+  for (; i < count; ++i) y[i] = x[i] <= 0.0F ? 0.0F : x[i];
+}
+
+void ReluGrad(const float* y, const float* dy, float* dx, size_t count) {
+  const hn::ScalableTag<float> tag;
+  const auto zero = hn::Zero(tag);
+  const size_t lanes = hn::Lanes(tag);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto off = hn::Le(hn::LoadU(tag, y + i), zero);
+    hn::StoreU(hn::IfThenZeroElse(off, hn::LoadU(tag, dy + i)), tag, dx + i);
+  }
+  for (; i < count; ++i) dx[i] = y[i] <= 0.0F ? 0.0F : dy[i];
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace thimble
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thimble {
+
+HWY_EXPORT(Relu);
+HWY_EXPORT(ReluGrad);
+
+void ReluCpu::Run(const KernelCall& call) {
+  const float* x = call.In<float>(0);
+  float* y = call.Out<float>(0);
+  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
+                   [&](size_t begin, size_t end) {
+                     HWY_DYNAMIC_DISPATCH(Relu)(x + begin, y + begin, end - begin);
+                   });
+}
+
+void ReluGradCpu::Run(const KernelCall& call) {
+  const float* y = call.In<float>(0);
+  const float* dy = call.In<float>(1);
+  float* dx = call.Out<float>(0);
+  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
+                   [&](size_t begin, size_t end) {
+                     HWY_DYNAMIC_DISPATCH(ReluGrad)(y + begin, dy + begin, dx + begin, end - begin);
+                   });
+}
+
+}  // namespace thimble
+#endif  // HWY_ONCE

@@ -1,0 +1,16 @@
+// CPU kernels of relu and relu_grad: one pass, limited by memory bandwidth.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct ReluCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct ReluGradCpu {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,17 @@
+// LiveRange: the steps during which something must keep its place, half-open [first, end).
+#pragma once
+
+#include <cstddef>
+
+namespace thimble {
+
+struct LiveRange {
+  size_t first = 0;
+  size_t end = 0;
+
+  bool Contains(size_t step) const { return first <= step && step < end; }
+  bool Overlaps(LiveRange other) const { return first < other.end && other.first < end; }
+  friend bool operator==(LiveRange, LiveRange) = default;
+};
+
+}  // namespace thimble

@@ -14,8 +14,7 @@ target_include_directories(thimble PUBLIC
 target_compile_features(thimble PUBLIC cxx_std_20)
 target_link_libraries(thimble
   PUBLIC fmt::fmt Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:thimble_options> hwy::hwy $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
-          $<BUILD_INTERFACE:tomlplusplus::tomlplusplus>)
+  PRIVATE $<BUILD_INTERFACE:thimble_options> hwy::hwy $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
 
 # SIMD targets: SSE4 as the floor of every 64-bit PC since 2008, AVX2, AVX-512; NEON elsewhere. The
 # others Highway knows (SSSE3, AVX3_DL) would only add compile time.

@@ -12,10 +12,10 @@ struct Unit {
   double factor;
 };
 constexpr std::array kUnits = {
-    Unit{"", 1},       Unit{"B", 1},      Unit{"k", 1e3},           Unit{"kB", 1e3},
-    Unit{"K", 1e3},    Unit{"KB", 1e3},   Unit{"M", 1e6},           Unit{"MB", 1e6},
-    Unit{"G", 1e9},    Unit{"GB", 1e9},   Unit{"Ki", 1024.0},       Unit{"KiB", 1024.0},
-    Unit{"Mi", 0x1p20}, Unit{"MiB", 0x1p20}, Unit{"Gi", 0x1p30},    Unit{"GiB", 0x1p30},
+    Unit{"", 1},        Unit{"B", 1},        Unit{"k", 1e3},     Unit{"kB", 1e3},
+    Unit{"K", 1e3},     Unit{"KB", 1e3},     Unit{"M", 1e6},     Unit{"MB", 1e6},
+    Unit{"G", 1e9},     Unit{"GB", 1e9},     Unit{"Ki", 1024.0}, Unit{"KiB", 1024.0},
+    Unit{"Mi", 0x1p20}, Unit{"MiB", 0x1p20}, Unit{"Gi", 0x1p30}, Unit{"GiB", 0x1p30},
 };
 
 }  // namespace
@@ -34,8 +34,10 @@ std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
 
 Result<int64_t> ParseByteSize(std::string_view text) {
   const auto wrong = [&] {
-    return BadInput(fmt::format("'{}' is not a size; expected a number with a unit such as 512k, "
-                                "8MB or 1.5GiB", text));
+    return BadInput(
+        fmt::format("'{}' is not a size; expected a number with a unit such as 512k, "
+                    "8MB or 1.5GiB",
+                    text));
   };
   double number = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);

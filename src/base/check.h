@@ -1,4 +1,5 @@
-// CHECK and DCHECK: the programmer was wrong. Never triggered by user input (that is Result's work).
+// CHECK and DCHECK: the programmer was wrong. Never triggered by user input (that is Result's
+// work).
 #pragma once
 
 #include <fmt/format.h>
@@ -14,9 +15,9 @@ namespace thimble {
 }  // namespace thimble
 
 // Always on. The message is a fmt format string with its arguments and may be left out.
-#define THIMBLE_CHECK(condition, ...)                                                  \
-  (static_cast<bool>(condition)                                                        \
-       ? static_cast<void>(0)                                                          \
+#define THIMBLE_CHECK(condition, ...) \
+  (static_cast<bool>(condition)       \
+       ? static_cast<void>(0)         \
        : ::thimble::CheckFailed(__FILE__, __LINE__, #condition, ::fmt::format("" __VA_ARGS__)))
 
 #ifdef NDEBUG

@@ -33,8 +33,8 @@ RandomSource::RandomSource(uint64_t seed, RandomPurpose purpose) {
 
 std::array<uint32_t, 4> RandomSource::Words(uint32_t step, uint32_t sample,
                                             uint64_t element) const {
-  return Philox4x32(key_, {static_cast<uint32_t>(element), static_cast<uint32_t>(element >> 32),
-                           sample, step});
+  return Philox4x32(
+      key_, {static_cast<uint32_t>(element), static_cast<uint32_t>(element >> 32), sample, step});
 }
 
 float NormalFloat(uint32_t word_a, uint32_t word_b) {

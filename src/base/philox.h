@@ -1,5 +1,6 @@
-// Counter-based random numbers (Philox4x32-10): the number is a pure function of key and counter, so
-// every draw can be repeated from (seed, purpose, step, sample, element) and none is ever stored.
+// Counter-based random numbers (Philox4x32-10): the number is a pure function of key and counter,
+// so every draw can be repeated from (seed, purpose, step, sample, element) and none is ever
+// stored.
 #pragma once
 
 #include <array>

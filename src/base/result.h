@@ -25,7 +25,9 @@ struct Error {
 
 inline Error BadInput(std::string message) { return {ErrorKind::kBadInput, std::move(message)}; }
 inline Error Failed(std::string message) { return {ErrorKind::kFailed, std::move(message)}; }
-inline Error DoesNotFit(std::string message) { return {ErrorKind::kDoesNotFit, std::move(message)}; }
+inline Error DoesNotFit(std::string message) {
+  return {ErrorKind::kDoesNotFit, std::move(message)};
+}
 
 inline int ExitCode(const Error& error) {
   switch (error.kind) {
@@ -48,7 +50,8 @@ inline Error WithContext(const std::string& context, Error error) {
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
+  Result(T value)
+      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT: implicit on purpose
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT
 
   bool ok() const { return state_.index() == 0; }
@@ -99,9 +102,9 @@ class [[nodiscard]] Result<void> {
 #define THIMBLE_CONCAT(a, b) THIMBLE_CONCAT_INNER(a, b)
 
 // Returns the error of `expr` from the enclosing function, if it has one.
-#define THIMBLE_TRY(expr)                             \
-  do {                                                \
-    auto thimble_try_result = (expr);                 \
+#define THIMBLE_TRY(expr)                                            \
+  do {                                                               \
+    auto thimble_try_result = (expr);                                \
     if (!thimble_try_result.ok()) return thimble_try_result.error(); \
   } while (false)
 

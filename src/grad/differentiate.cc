@@ -52,10 +52,14 @@ class Differentiator final : public GradientBuilder {
 
   std::vector<ValueId> Emit(std::string_view op, std::vector<ValueId> inputs,
                             Attributes attributes) override {
-    auto outputs = AppendNode(
-        graph_, ops_,
-        {op, std::move(inputs), std::move(attributes), Phase::kBackward, graph_.node(node_).layer,
-         Role::kGradient, {}});
+    auto outputs = AppendNode(graph_, ops_,
+                              {op,
+                               std::move(inputs),
+                               std::move(attributes),
+                               Phase::kBackward,
+                               graph_.node(node_).layer,
+                               Role::kGradient,
+                               {}});
     if (!outputs.ok()) {
       if (!failure_) failure_ = outputs.error();
       // Any ids keep the rule going; its result is thrown away.
@@ -92,8 +96,8 @@ class Differentiator final : public GradientBuilder {
     } else {
       sum = part;
     }
-    // A sum passes its gradient on unchanged, so one value may be the gradient of several: the first
-    // one names it.
+    // A sum passes its gradient on unchanged, so one value may be the gradient of several: the
+    // first one names it.
     Value& gradient = graph_.values[sum.index()];
     if (!gradient.gradient_of.valid() && gradient.producer.valid()) {
       gradient.gradient_of = value;

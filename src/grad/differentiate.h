@@ -1,5 +1,5 @@
-// Reverse-mode differentiation, graph to graph: appends the backward nodes that the ops' gradient rules
-// emit. Nothing is taped or hidden; what backward reads is an edge of the graph.
+// Reverse-mode differentiation, graph to graph: appends the backward nodes that the ops' gradient
+// rules emit. Nothing is taped or hidden; what backward reads is an edge of the graph.
 #pragma once
 
 #include <utility>

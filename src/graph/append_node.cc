@@ -6,8 +6,9 @@ namespace thimble {
 namespace {
 
 Error NodeError(const NodeSpec& spec, const std::string& what) {
-  return BadInput(spec.layer.empty() ? fmt::format("{}: {}", spec.op, what)
-                                     : fmt::format("layer '{}' ({}): {}", spec.layer, spec.op, what));
+  return BadInput(spec.layer.empty()
+                      ? fmt::format("{}: {}", spec.op, what)
+                      : fmt::format("layer '{}' ({}): {}", spec.layer, spec.op, what));
 }
 
 Result<Attributes> CompleteAttributes(const OpDef& op, const NodeSpec& spec) {
@@ -25,8 +26,8 @@ Result<Attributes> CompleteAttributes(const OpDef& op, const NodeSpec& spec) {
 
 Result<void> CheckInputs(const Graph& graph, const OpDef& op, const NodeSpec& spec) {
   if (spec.inputs.size() != op.inputs().size()) {
-    return NodeError(spec, fmt::format("{} inputs given, {} expected", spec.inputs.size(),
-                                       op.inputs().size()));
+    return NodeError(
+        spec, fmt::format("{} inputs given, {} expected", spec.inputs.size(), op.inputs().size()));
   }
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const Value& value = graph.value(spec.inputs[i]);
@@ -79,6 +80,18 @@ Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, Nod
   }
   graph.nodes.push_back(std::move(node));
   return graph.nodes.back().outputs;
+}
+
+Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
+                              const std::vector<ValueId>& carried) {
+  spec.phase = Phase::kUpdate;
+  for (ValueId value : carried) spec.output_names.push_back(graph.value(value).name + ".next");
+  THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, AppendNode(graph, ops, std::move(spec)));
+  for (size_t i = 0; i < carried.size(); ++i) {
+    graph.values[outputs[i].index()].role = graph.value(carried[i]).role;
+    graph.carries.push_back({carried[i], outputs[i]});
+  }
+  return {};
 }
 
 NodeShapes::NodeShapes(const Graph& graph, const Node& node) : attributes(node.attributes) {

@@ -13,18 +13,24 @@ namespace thimble {
 
 struct NodeSpec {
   std::string_view op;
-  std::vector<ValueId> inputs;
-  Attributes attributes;  // missing ones take the op's defaults
+  std::vector<ValueId> inputs = {};
+  Attributes attributes = {};  // missing ones take the op's defaults
   Phase phase = Phase::kForward;
-  std::string layer;
+  std::string layer = {};
   Role output_role = Role::kActivation;
   // Names of the outputs; missing or empty ones become "<layer or op>.<port>", made unique.
-  std::vector<std::string> output_names;
+  std::vector<std::string> output_names = {};
 };
 
-// Returns the outputs. Fails with the layer's name where shapes do not go together; an unknown op or
-// attribute, a wrong number or type of inputs is an error too (model files can cause all of them).
+// Returns the outputs. Fails with the layer's name where shapes do not go together; an unknown op
+// or attribute, a wrong number or type of inputs is an error too (model files can cause all of
+// them).
 Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, NodeSpec spec);
+
+// Appends an update node whose output i is the next version of the persistent value carried[i], and
+// records the carries.
+Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
+                              const std::vector<ValueId>& carried);
 
 // The shapes of a node's inputs and outputs, for calls to the functions of its OpDef.
 struct NodeShapes {

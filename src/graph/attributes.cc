@@ -26,8 +26,9 @@ Attributes::Attributes(std::initializer_list<std::pair<std::string, AttributeVal
 }
 
 void Attributes::Set(std::string name, AttributeValue value) {
-  auto place = std::lower_bound(entries_.begin(), entries_.end(), name,
-                                [](const auto& entry, const auto& key) { return entry.first < key; });
+  auto place =
+      std::lower_bound(entries_.begin(), entries_.end(), name,
+                       [](const auto& entry, const auto& key) { return entry.first < key; });
   if (place != entries_.end() && place->first == name) {
     place->second = std::move(value);
   } else {

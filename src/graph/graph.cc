@@ -84,8 +84,8 @@ std::string ToString(const Graph& graph) {
                         ToString(node.attributes), Name(node.phase));
   }
   for (const Carry& carry : graph.carries) {
-    text += fmt::format("carry %{} -> %{}\n", graph.value(carry.from).name,
-                        graph.value(carry.to).name);
+    text +=
+        fmt::format("carry %{} -> %{}\n", graph.value(carry.from).name, graph.value(carry.to).name);
   }
   return text;
 }

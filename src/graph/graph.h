@@ -1,13 +1,14 @@
 // Graph: what one update of a network computes, as a plain value.
 //
-// Values are written once. What lives from step to step (parameters, statistics, optimizer state) is a
-// value without producer; an update node makes its next version, and a Carry says that the two are one
-// thing in storage:
+// Values are written once. What lives from step to step (parameters, statistics, optimizer state)
+// is a value without producer; an update node makes its next version, and a Carry says that the two
+// are one thing in storage:
 //
 //   weight ──────────┬─> conv2d ──> …            carry: weight → weight.next
 //   dweight ─> sgd_update ─> weight.next, momentum.next
 //
-// Nodes stand in an order in which they can run. Nothing here knows about memory or devices.
+// Nodes stand in an order in which they can run; all of a phase run before the next phase, wherever
+// they stand. Nothing here knows about memory or devices.
 #pragma once
 
 #include <string>

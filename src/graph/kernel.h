@@ -1,5 +1,6 @@
-// Kernel: one implementation of an op on one device. The planner asks it whether it accepts a call and
-// how much scratch it wants; the executor calls it with views into the arena. A kernel allocates nothing.
+// Kernel: one implementation of an op on one device. The planner asks it whether it accepts a call
+// and how much scratch it wants; the executor calls it with views into the arena. A kernel
+// allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +31,18 @@ struct OpCall {
 struct KernelLimits {
   int threads = 1;
   size_t scratch_bytes_per_thread = 1 << 20;
+  friend bool operator==(const KernelLimits&, const KernelLimits&) = default;
 };
 
-// Everything one run of a kernel may touch. Inputs and outputs are in the order of the op's definition.
+// Everything one run of a kernel may touch. Inputs and outputs are in the order of the op's
+// definition.
 struct KernelCall {
   std::span<const TensorView> inputs;
   std::span<const TensorView> outputs;  // assigned, never added to; hold anything before
   const Attributes& attributes;
-  std::span<std::byte> scratch;  // exactly the planned size, 64-byte aligned
+  // Exactly the planned size, 64-byte aligned. A kernel writes its last word in every run, so that
+  // what is measured is what was booked.
+  std::span<std::byte> scratch;
   ThreadPool& pool;
 
   const Shape& in_shape(size_t input) const { return inputs[input].shape; }
@@ -79,8 +84,8 @@ inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 
 }  // namespace thimble
 
-// One row of an op's kernels.inc: KERNEL(cpu, ReluCpu, Always). Best first; the reference is appended by
-// the op's definition. Rows of devices that are not built vanish.
+// One row of an op's kernels.inc: KERNEL(cpu, ReluCpu, Always). Best first; the reference is
+// appended by the op's definition. Rows of devices that are not built vanish.
 #define KERNEL(device, type, declines) KERNEL_ON_##device(type, declines)
 #define KERNEL_ON_cpu(type, declines) \
   ::thimble::MakeKernel<type>(#type, ::thimble::DeviceKind::kCpu, &declines),

@@ -11,7 +11,8 @@
 //         }).Reference<ReluReference>();
 //   }
 //
-// An op is one folder in ops/ and one line in ops/op_list.inc; dispatch, tests and tables follow from it.
+// An op is one folder in ops/ and one line in ops/op_list.inc; dispatch, tests and tables follow
+// from it.
 #pragma once
 
 #include <functional>
@@ -26,8 +27,8 @@
 
 namespace thimble {
 
-// What a gradient rule sees of its node and may do. Rules emit graph nodes, so everything that backward
-// keeps alive is a visible edge.
+// What a gradient rule sees of its node and may do. Rules emit graph nodes, so everything that
+// backward keeps alive is a visible edge.
 class GradientBuilder {
  public:
   virtual ~GradientBuilder() = default;

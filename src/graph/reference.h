@@ -1,6 +1,6 @@
-// References: the formula of an op as scalar code, templated on the number type and never optimised.
-// Run with float it is the last kernel of every op; with double and complex<double> it serves the
-// gradient checks (complex step).
+// References: the formula of an op as scalar code, templated on the number type and never
+// optimised. Run with float it is the last kernel of every op; with double and complex<double> it
+// serves the gradient checks (complex step).
 #pragma once
 
 #include <complex>

@@ -11,12 +11,16 @@
 namespace thimble {
 namespace {
 
+// Every tensor's byte count must fit comfortably: sums of them are formed later without checks.
+constexpr int64_t kMaxElements = int64_t{1} << 48;
+
 class Verifier {
  public:
   Verifier(const Graph& graph, const OpRegistry& ops) : graph_(graph), ops_(ops) {}
 
   Result<void> Run() {
     THIMBLE_TRY(CheckNames());
+    THIMBLE_TRY(CheckSizes());
     written_.assign(graph_.values.size(), false);
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       written_[i] = !graph_.values[i].producer.valid();
@@ -40,6 +44,33 @@ class Verifier {
     return {};
   }
 
+  // Sizes of inputs and parameters come from model files; everything after this may multiply
+  // freely.
+  Result<void> CheckSizes() const {
+    for (const Value& value : graph_.values) {
+      const auto elements = value.shape.CheckedElements();
+      if (!elements || *elements > kMaxElements) {
+        return Wrong(
+            fmt::format("'{}' of shape {} is too large", value.name, ToString(value.shape)));
+      }
+    }
+    return {};
+  }
+
+  // Shape rules may ask for every attribute of the op, and only for those.
+  static Result<void> CheckAttributes(const Node& node, const OpDef& op) {
+    const auto& expected = op.default_attributes().entries();
+    const auto& actual = node.attributes.entries();
+    bool same = actual.size() == expected.size();
+    for (size_t i = 0; same && i < expected.size(); ++i) {
+      same = actual[i].first == expected[i].first &&
+             actual[i].second.index() == expected[i].second.index();
+    }
+    if (same) return {};
+    return Wrong(fmt::format("{}: attributes '{}' are not those of the op, '{}'", node.op,
+                             ToString(node.attributes), ToString(op.default_attributes())));
+  }
+
   Result<void> CheckId(ValueId id, std::string_view where) const {
     if (!id.valid() || id.index() >= graph_.values.size()) {
       return Wrong(fmt::format("{} names no value", where));
@@ -52,18 +83,19 @@ class Verifier {
     const OpDef* op = ops_.Find(node.op);
     if (op == nullptr) return Wrong(fmt::format("node {}: unknown op '{}'", id.index(), node.op));
     if (node.inputs.size() != op->inputs().size() || node.outputs.size() != op->outputs().size()) {
-      return Wrong(fmt::format("node {} ({}): wrong number of inputs or outputs", id.index(), node.op));
+      return Wrong(
+          fmt::format("node {} ({}): wrong number of inputs or outputs", id.index(), node.op));
     }
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       THIMBLE_TRY(CheckId(node.inputs[i], node.op));
       const Value& value = graph_.value(node.inputs[i]);
       if (!written_[node.inputs[i].index()]) {
-        return Wrong(fmt::format("node {} ({}) reads '{}' before it is written", id.index(), node.op,
-                                 value.name));
+        return Wrong(fmt::format("node {} ({}) reads '{}' before it is written", id.index(),
+                                 node.op, value.name));
       }
       if (value.dtype != op->inputs()[i].dtype) {
-        return Wrong(fmt::format("node {} ({}): '{}' has the wrong type", id.index(), node.op,
-                                 value.name));
+        return Wrong(
+            fmt::format("node {} ({}): '{}' has the wrong type", id.index(), node.op, value.name));
       }
     }
     return CheckOutputs(id, *op);
@@ -72,6 +104,7 @@ class Verifier {
   Result<void> CheckOutputs(NodeId id, const OpDef& op) {
     const Node& node = graph_.node(id);
     for (ValueId output : node.outputs) THIMBLE_TRY(CheckId(output, node.op));
+    THIMBLE_TRY(CheckAttributes(node, op));
     const NodeShapes shapes(graph_, node);
     const auto expected = op.InferShapes({shapes.inputs, {}, node.attributes});
     if (!expected.ok()) return expected.error();

@@ -2,8 +2,8 @@
 //
 // The arena is one block of bytes. Residents (parameters, statistics, optimizer state, the prefetch
 // ring) have the same place in every plan of a program and keep it between steps. All other buffers
-// belong to one plan and live for some of its steps only. A buffer holds one value, or several that an
-// op computes in place one after the other.
+// belong to one plan and live for some of its steps only. A buffer holds one value, or several that
+// an op computes in place one after the other.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,9 @@ using BufferId = StrongId<struct BufferTag>;
 
 // Every offset in the arena is a multiple of this: a cache line, and the widest SIMD register.
 inline constexpr size_t kArenaAlignment = 64;
+
+// Sizes of buffers are counted in words of this many bytes; only byte tensors of odd sizes notice.
+inline constexpr size_t kArenaWordBytes = 4;
 
 // Whose bytes they are; docs/memory-accounting.md. What belongs to nobody is "gaps".
 enum class Category { kModel, kGradients, kOptimizer, kActivations, kTransient, kData };
@@ -83,7 +86,7 @@ struct Decision {
 struct Plan {
   Graph graph;  // as planned: passes may have rewritten the one that was handed in
   DeviceKind device = DeviceKind::kCpu;
-  int threads = 1;
+  KernelLimits limits;
   std::vector<Step> steps;            // in the order of execution
   std::vector<Placement> placements;  // by BufferId
   std::vector<ValuePlace> values;     // by ValueId of `graph`

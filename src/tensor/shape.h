@@ -1,5 +1,5 @@
-// Shape: the sizes of a tensor's dimensions, outermost first. At most kMaxRank of them; a value type
-// without heap memory. A dimension may be zero; a shape of rank 0 has one element.
+// Shape: the sizes of a tensor's dimensions, outermost first. At most kMaxRank of them; a value
+// type without heap memory. A dimension may be zero; a shape of rank 0 has one element.
 #pragma once
 
 #include <array>

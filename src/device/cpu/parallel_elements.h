@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// 16 Ki floats = 64 KiB: long enough to hide the cost of taking a chunk (about 50 ns), short enough to
-// balance two threads over the small layers. Chunk borders depend on the size alone.
+// 16 Ki floats = 64 KiB: long enough to hide the cost of taking a chunk (about 50 ns), short enough
+// to balance two threads over the small layers. Chunk borders depend on the size alone.
 inline constexpr size_t kElementsPerChunk = size_t{1} << 14;
 
 // Calls body(begin, end) for consecutive ranges that cover [0, num_elements).

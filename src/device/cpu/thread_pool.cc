@@ -5,8 +5,8 @@
 namespace thimble {
 namespace {
 
-// Jobs of one step follow each other within microseconds, a sleep and wake-up costs tens of them: spin
-// for about 20 us before sleeping.
+// Jobs of one step follow each other within microseconds, a sleep and wake-up costs tens of them:
+// spin for about 20 us before sleeping.
 constexpr int kSpins = 2000;
 
 inline void Pause() {
@@ -49,7 +49,8 @@ void ThreadPool::Run(size_t num_chunks, FunctionRef<void(size_t, size_t)> job) {
     return;
   }
   const Job shared{job, num_chunks};
-  next_chunk_.store(0, std::memory_order_relaxed);
+  // The first chunks are the threads' own.
+  next_chunk_.store(static_cast<size_t>(num_threads()), std::memory_order_relaxed);
   busy_workers_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
   job_.store(&shared, std::memory_order_relaxed);
   generation_.fetch_add(1, std::memory_order_release);
@@ -63,9 +64,8 @@ void ThreadPool::Run(size_t num_chunks, FunctionRef<void(size_t, size_t)> job) {
 }
 
 void ThreadPool::TakeChunks(const Job& job, size_t thread) {
-  for (;;) {
-    const size_t chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed);
-    if (chunk >= job.num_chunks) return;
+  for (size_t chunk = thread; chunk < job.num_chunks;
+       chunk = next_chunk_.fetch_add(1, std::memory_order_relaxed)) {
     job.body(chunk, thread);
   }
 }

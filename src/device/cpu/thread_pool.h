@@ -1,9 +1,11 @@
 // ThreadPool: runs numbered chunks of one job on a fixed set of threads.
 //
-// Which thread runs which chunk is not fixed, so a job must give the same result for any assignment:
-// each chunk writes its own outputs, and reductions combine per-chunk partial results in chunk order.
-// The number of chunks is chosen from the shape, never from the number of threads; that is what makes
-// results the same bits for any number of threads. Nothing is allocated after construction.
+// Thread t starts with chunk t, so that a job's per-thread scratch is used the same way in every
+// run; the remaining chunks go to whoever is free. Which thread runs them is not fixed, so a job
+// must give the same result for any assignment: each chunk writes its own outputs, and reductions
+// combine per-chunk partial results in chunk order. The number of chunks is chosen from the shape,
+// never from the number of threads; that is what makes results the same bits for any number of
+// threads. Nothing is allocated after construction.
 #pragma once
 
 #include <atomic>

@@ -2,6 +2,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/relu/reference.h"
 #include "thimble/ops/relu/relu_cpu.h"
+#include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 
@@ -26,7 +27,7 @@ OpDef Make_relu_grad() {
       .Input("y")
       .Input("dy")
       .Output("dx")
-      .ShapeRule(SameAs(0))
+      .ShapeRule(AllSameShape({"y", "dy"}))
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")
       .OutputMayReuse("dx", "y")

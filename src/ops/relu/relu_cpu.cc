@@ -8,6 +8,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "thimble/device/cpu/simd_loops-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
 namespace HWY_NAMESPACE {
@@ -16,28 +18,18 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 void Relu(const float* x, float* y, size_t count) {
-  const hn::ScalableTag<float> tag;
-  const auto zero = hn::Zero(tag);
-  const size_t lanes = hn::Lanes(tag);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
+  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
     const auto in = hn::LoadU(tag, x + i);
     // Select by comparison instead of Max, so that NaN passes through on every target.
-    hn::StoreU(hn::IfThenZeroElse(hn::Le(in, zero), in), tag, y + i);
-  }
-  for (; i < count; ++i) y[i] = x[i] <= 0.0F ? 0.0F : x[i];
+    hn::StoreU(hn::IfThenZeroElse(hn::Le(in, hn::Zero(tag)), in), tag, y + i);
+  });
 }
 
 void ReluGrad(const float* y, const float* dy, float* dx, size_t count) {
-  const hn::ScalableTag<float> tag;
-  const auto zero = hn::Zero(tag);
-  const size_t lanes = hn::Lanes(tag);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const auto off = hn::Le(hn::LoadU(tag, y + i), zero);
+  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
+    const auto off = hn::Le(hn::LoadU(tag, y + i), hn::Zero(tag));
     hn::StoreU(hn::IfThenZeroElse(off, hn::LoadU(tag, dy + i)), tag, dx + i);
-  }
-  for (; i < count; ++i) dx[i] = y[i] <= 0.0F ? 0.0F : dy[i];
+  });
 }
 
 }  // namespace

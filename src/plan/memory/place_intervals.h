@@ -23,9 +23,9 @@ struct OffsetPlan {
 // Bytes alive at the fullest step: no placement can do with less.
 size_t LowerBoundBytes(std::span<const Interval> intervals);
 
-// Places all intervals so that no two with overlapping live ranges share a byte. Tries several greedy
-// orders and then, while the peak is above the lower bound, a bounded and deterministic local search.
-// Intervals of size 0 get offset 0.
+// Places all intervals so that no two with overlapping live ranges share a byte. Tries several
+// greedy orders and then, while the peak is above the lower bound, a bounded and deterministic
+// local search. Intervals of size 0 get offset 0.
 OffsetPlan PlaceIntervals(std::span<const Interval> intervals, size_t alignment);
 
 // Every interval behind the one before, nothing shared: what memory would cost without placement.

@@ -1,0 +1,37 @@
+// What the sub-commands share: options from the table, output, exit codes.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/train/config.h"
+
+namespace thimble {
+
+// Adds options of the table to a sub-command and remembers what the user said.
+class ConfigFlags {
+ public:
+  // All options of the table, or the named ones.
+  void AddTo(CLI::App& command, const std::vector<std::string>& names = {});
+  // Defaults, then --config FILE, then the command line.
+  Result<TrainConfig> Resolve(TrainConfig defaults = {}) const;
+
+ private:
+  std::string config_file_;
+  std::vector<std::pair<std::string, std::string>> given_;  // option name, text
+};
+
+// Prints the error to standard error; returns its exit code.
+int Report(const Error& error);
+
+// Each adds its sub-command to `app`; when it was chosen, *exit_code is its result.
+void AddTrainCommand(CLI::App& app, int* exit_code);
+void AddEvalCommand(CLI::App& app, int* exit_code);
+void AddPlanCommand(CLI::App& app, int* exit_code);
+void AddModelsCommand(CLI::App& app, int* exit_code);
+void AddDataCommand(CLI::App& app, int* exit_code);
+
+}  // namespace thimble

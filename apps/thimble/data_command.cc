@@ -1,0 +1,65 @@
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/thimble/command.h"
+#include "thimble/train/dump_batches.h"
+#include "thimble/train/training_program.h"
+
+namespace thimble {
+namespace {
+
+struct DataFlags {
+  ConfigFlags config;
+  std::string dump;
+  int64_t dump_steps = 10;
+  bool json = false;
+};
+
+Result<int> RunData(const DataFlags& flags) {
+  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
+  THIMBLE_ASSIGN_OR_RETURN(
+      const ImageData data,
+      OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));
+  if (!flags.dump.empty()) THIMBLE_TRY(DumpBatches(config, data, flags.dump_steps, flags.dump));
+  const ImageFormat& format = data.train->format();
+  const ImageCounts counts = CountsOf(data);
+  if (flags.json) {
+    fmt::print("{}\n", nlohmann::ordered_json{{"data", data.name},
+                                              {"height", format.height},
+                                              {"width", format.width},
+                                              {"channels", format.channels},
+                                              {"classes", format.classes},
+                                              {"train", counts.train},
+                                              {"validation", counts.validation},
+                                              {"test", counts.test},
+                                              {"mean", format.mean},
+                                              {"std", format.std}}
+                           .dump(1));
+  } else {
+    fmt::print("{}: {}x{}x{}, {} classes; {} train, {} validation, {} test images\n", data.name,
+               format.height, format.width, format.channels, format.classes, counts.train,
+               counts.validation, counts.test);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddDataCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("data", "check a data set and say what is in it");
+  auto flags = std::make_shared<DataFlags>();
+  flags->config.AddTo(*command, {"data", "batch", "validation", "augment", "seed"});
+  command->add_option("--dump", flags->dump,
+                      "write the first training batches to this .safetensors file");
+  command->add_option("--dump-steps", flags->dump_steps, "how many of them")
+      ->check(CLI::Range(1, 100000));
+  command->add_flag("--json", flags->json, "print one JSON object");
+  command->callback([flags, exit_code] {
+    const auto result = RunData(*flags);
+    *exit_code = result.ok() ? *result : Report(result.error());
+  });
+}
+
+}  // namespace thimble

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/thimble/command.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/train/evaluate_run.h"
+#include "thimble/train/options.h"
+
+namespace thimble {
+namespace {
+
+struct EvalFlags {
+  ConfigFlags config;
+  std::string run;
+  std::string weights;
+  std::string part = "test";
+  bool json = false;
+};
+
+Result<int> RunEval(const EvalFlags& flags) {
+  TrainConfig defaults;
+  std::string weights = flags.weights;
+  if (!flags.run.empty()) {
+    THIMBLE_TRY(ReadConfigFile(flags.run + "/config.toml", defaults));
+    if (weights.empty()) weights = flags.run + "/weights.safetensors";
+  }
+  if (weights.empty()) return BadInput("eval: name a run folder, or --weights FILE with --model");
+  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve(defaults));
+  THIMBLE_ASSIGN_OR_RETURN(const EvaluationRun result,
+                           EvaluateWeights(config, weights, flags.part, BuiltinOps()));
+  if (flags.json) {
+    fmt::print("{}", result.json);
+  } else {
+    fmt::print("{} {}: accuracy {:.2f} %, loss {:.4f} over {} images; arena {} bytes\n",
+               config.model, flags.part, 100 * result.evaluation.accuracy, result.evaluation.loss,
+               result.evaluation.images, result.arena_bytes);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void AddEvalCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("eval", "accuracy of trained weights");
+  auto flags = std::make_shared<EvalFlags>();
+  command->add_option("run", flags->run, "run folder whose settings and weights to use");
+  command->add_option("--weights", flags->weights, "weights (a .safetensors file)");
+  command->add_option("--part", flags->part, "train, validation or test")
+      ->check(CLI::IsMember({"train", "validation", "test"}));
+  command->add_flag("--json", flags->json, "print one JSON object");
+  flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "threads", "simd",
+                                 "scratch", "budget"});
+  command->callback([flags, exit_code] {
+    const auto result = RunEval(*flags);
+    *exit_code = result.ok() ? *result : Report(result.error());
+  });
+}
+
+}  // namespace thimble

@@ -1,0 +1,45 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "apps/thimble/command.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/model/image_classifier.h"
+
+namespace thimble {
+namespace {
+
+void PrintModels(bool json) {
+  if (json) {
+    auto list = nlohmann::ordered_json::array();
+    for (const ModelFamily& family : ModelFamilies()) {
+      list.push_back(
+          {{"pattern", family.pattern}, {"what", family.what}, {"example", family.example}});
+    }
+    fmt::print("{}\n",
+               nlohmann::ordered_json{{"models", list}, {"simd", SupportedSimdTargets()}}.dump(1));
+    return;
+  }
+  for (const ModelFamily& family : ModelFamilies()) {
+    fmt::print("{}  {}\n  example: thimble plan --model {}\n", family.pattern, family.what,
+               family.example);
+  }
+  fmt::print("SIMD targets of this machine, for --simd: {}\n",
+             fmt::join(SupportedSimdTargets(), ", "));
+}
+
+}  // namespace
+
+void AddModelsCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("models", "the networks there are, and SIMD targets");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "print one JSON object");
+  command->callback([json, exit_code] {
+    PrintModels(*json);
+    *exit_code = 0;
+  });
+}
+
+}  // namespace thimble

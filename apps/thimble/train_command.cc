@@ -1,0 +1,38 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/thimble/command.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/report/console_progress.h"
+#include "thimble/train/trainer.h"
+
+namespace thimble {
+namespace {
+
+struct TrainFlags {
+  ConfigFlags config;
+  bool json = false;
+};
+
+int RunTrain(const TrainFlags& flags) {
+  const auto config = flags.config.Resolve();
+  if (!config.ok()) return Report(config.error());
+  ConsoleProgress progress;
+  const auto summary = Train(*config, BuiltinOps(), progress);
+  if (!summary.ok()) return Report(summary.error());
+  fmt::print("{}", flags.json ? summary->json : SummaryText(*summary));
+  return 0;
+}
+
+}  // namespace
+
+void AddTrainCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand("train", "train a model");
+  auto flags = std::make_shared<TrainFlags>();
+  flags->config.AddTo(*command);
+  command->add_flag("--json", flags->json, "print the summary as JSON on standard output");
+  command->callback([flags, exit_code] { *exit_code = RunTrain(*flags); });
+}
+
+}  // namespace thimble

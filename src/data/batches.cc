@@ -1,0 +1,94 @@
+#include "thimble/data/batches.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "thimble/base/check.h"
+#include "thimble/data/permutation.h"
+
+namespace thimble {
+namespace {
+
+void CheckRoom(int64_t count, int64_t image_bytes, std::span<uint8_t> images,
+               std::span<int32_t> labels) {
+  THIMBLE_CHECK(std::ssize(images) >= count * image_bytes, "{} bytes for {} images of {} bytes",
+                images.size(), count, image_bytes);
+  THIMBLE_CHECK(std::ssize(labels) >= count, "room for {} of {} labels", labels.size(), count);
+}
+
+// Image `i` of a batch.
+std::span<uint8_t> PixelsAt(std::span<uint8_t> images, int64_t i, int64_t image_bytes) {
+  return images.subspan(static_cast<size_t>(i * image_bytes), static_cast<size_t>(image_bytes));
+}
+
+}  // namespace
+
+int64_t StepsPerEpoch(int64_t images, int64_t batch) {
+  THIMBLE_CHECK(images >= 1 && batch >= 1, "{} images in batches of {}", images, batch);
+  return (images - 1) / batch + 1;
+}
+
+TrainBatches::TrainBatches(const ImageDataset& dataset, int64_t batch, uint64_t seed,
+                           Augmentation augmentation)
+    : dataset_(dataset),
+      batch_(batch),
+      shuffle_(seed, RandomPurpose::kShuffle),
+      augment_(seed, RandomPurpose::kAugment),
+      augmentation_(augmentation) {
+  THIMBLE_CHECK(batch >= 1, "batches of {}", batch);
+  THIMBLE_CHECK(augmentation == Augmentation::kNone || image_bytes() <= kMaxAugmentedImageBytes,
+                "images of {} bytes are too large to augment", image_bytes());
+}
+
+BatchRange TrainBatches::BatchAt(int64_t step) const {
+  const int64_t steps = steps_per_epoch();
+  THIMBLE_CHECK(step >= 0 && step / steps <= UINT32_MAX, "step {}", step);
+  const int64_t first = step % steps * batch_;
+  return {step / steps, first, std::min(batch_, dataset_.size() - first)};
+}
+
+Result<void> TrainBatches::Fill(int64_t step, std::span<uint8_t> images,
+                                std::span<int32_t> labels) const {
+  const BatchRange range = BatchAt(step);
+  const auto epoch = static_cast<uint32_t>(range.epoch);
+  CheckRoom(range.count, image_bytes(), images, labels);
+  for (int64_t i = 0; i < range.count; ++i) {
+    const int64_t index = PermuteIndex(shuffle_, epoch, dataset_.size(), range.first + i);
+    THIMBLE_TRY(ReadImage(epoch, index, PixelsAt(images, i, image_bytes()), labels[i]));
+  }
+  return {};
+}
+
+Result<void> TrainBatches::ReadImage(uint32_t epoch, int64_t index, std::span<uint8_t> pixels,
+                                     int32_t& label) const {
+  if (augmentation_ == Augmentation::kNone) return dataset_.Read(index, pixels, label);
+  std::array<uint8_t, kMaxAugmentedImageBytes> buffer;
+  const auto original = std::span(buffer).first(pixels.size());
+  THIMBLE_TRY(dataset_.Read(index, original, label));
+  ApplyCropFlip(dataset_.format().size(),
+                DrawCropFlip(augment_, epoch, static_cast<uint32_t>(index)), original, pixels);
+  return {};
+}
+
+EvalBatches::EvalBatches(const ImageDataset& dataset, int64_t batch)
+    : dataset_(dataset), batch_(batch) {
+  THIMBLE_CHECK(batch >= 1, "batches of {}", batch);
+}
+
+int64_t EvalBatches::CountAt(int64_t step) const {
+  THIMBLE_CHECK(step >= 0 && step < num_steps(), "step {} of {}", step, num_steps());
+  return std::min(batch_, dataset_.size() - step * batch_);
+}
+
+Result<void> EvalBatches::Fill(int64_t step, std::span<uint8_t> images,
+                               std::span<int32_t> labels) const {
+  const int64_t count = CountAt(step);
+  CheckRoom(count, image_bytes(), images, labels);
+  for (int64_t i = 0; i < count; ++i) {
+    THIMBLE_TRY(dataset_.Read(step * batch_ + i, PixelsAt(images, i, image_bytes()), labels[i]));
+  }
+  return {};
+}
+
+}  // namespace thimble

@@ -1,0 +1,91 @@
+// Batches: which images belong to which step. Everything is a function of the step, nothing of what
+// was read before, so any step can be repeated on its own and a resumed run goes on as if never
+// stopped.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "thimble/base/philox.h"
+#include "thimble/base/result.h"
+#include "thimble/data/augment.h"
+#include "thimble/data/image_dataset.h"
+
+namespace thimble {
+
+// What the prefetcher fills its slots from.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  virtual int64_t image_bytes() const = 0;
+  // Images in the batch of `step`.
+  virtual int64_t CountAt(int64_t step) const = 0;
+  // Writes CountAt(step) images, (N, H, W, C), and labels to the beginning of the spans, which must
+  // have room for them; the rest is left alone. May be called by several threads at once; on
+  // success it allocates nothing.
+  virtual Result<void> Fill(int64_t step, std::span<uint8_t> images,
+                            std::span<int32_t> labels) const = 0;
+};
+
+// Part of one epoch: positions [first, first + count) of its order.
+struct BatchRange {
+  int64_t epoch = 0;
+  int64_t first = 0;
+  int64_t count = 0;
+  friend bool operator==(const BatchRange&, const BatchRange&) = default;
+};
+
+// ceil(images / batch): the last batch of an epoch may be smaller.
+int64_t StepsPerEpoch(int64_t images, int64_t batch);
+
+// Images are augmented by way of a buffer of this size on the stack.
+inline constexpr int64_t kMaxAugmentedImageBytes = 64L * 64 * 3;
+
+// Training: a new order in each epoch, augmented images.
+class TrainBatches final : public BatchSource {
+ public:
+  // `dataset` must outlive this. Requires batch >= 1; images of at most kMaxAugmentedImageBytes
+  // where they are augmented.
+  TrainBatches(const ImageDataset& dataset, int64_t batch, uint64_t seed,
+               Augmentation augmentation);
+
+  int64_t steps_per_epoch() const { return StepsPerEpoch(dataset_.size(), batch_); }
+  // Requires step >= 0 and fewer than 2^32 epochs.
+  BatchRange BatchAt(int64_t step) const;
+
+  int64_t image_bytes() const override { return dataset_.format().image_bytes(); }
+  int64_t CountAt(int64_t step) const override { return BatchAt(step).count; }
+  Result<void> Fill(int64_t step, std::span<uint8_t> images,
+                    std::span<int32_t> labels) const override;
+
+ private:
+  Result<void> ReadImage(uint32_t epoch, int64_t index, std::span<uint8_t> pixels,
+                         int32_t& label) const;
+
+  const ImageDataset& dataset_;
+  int64_t batch_;
+  RandomSource shuffle_;
+  RandomSource augment_;
+  Augmentation augmentation_;
+};
+
+// Evaluation: every image once, in order, as it is. Steps are 0 .. num_steps() - 1.
+class EvalBatches final : public BatchSource {
+ public:
+  // `dataset` must outlive this. Requires batch >= 1.
+  EvalBatches(const ImageDataset& dataset, int64_t batch);
+
+  int64_t num_steps() const { return StepsPerEpoch(dataset_.size(), batch_); }
+
+  int64_t image_bytes() const override { return dataset_.format().image_bytes(); }
+  int64_t CountAt(int64_t step) const override;
+  Result<void> Fill(int64_t step, std::span<uint8_t> images,
+                    std::span<int32_t> labels) const override;
+
+ private:
+  const ImageDataset& dataset_;
+  int64_t batch_;
+};
+
+}  // namespace thimble

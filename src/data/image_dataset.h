@@ -1,0 +1,68 @@
+// ImageDataset: labelled images of one size, read by index. OpenImageData turns what the user wrote
+// after --data into the data sets of a run.
+//
+//   auto data = OpenImageData("cifar10:/data/cifar-10-batches-bin", {.seed = 1, .validation =
+//   5000}); data->train->Read(17, pixels, label);
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/data/augment.h"
+
+namespace thimble {
+
+struct ImageFormat {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+  int64_t classes = 0;
+  // Per channel over the training images, in units of the bytes (0..255).
+  std::vector<double> mean;
+  std::vector<double> std;
+
+  ImageSize size() const { return {height, width, channels}; }
+  int64_t image_bytes() const { return height * width * channels; }
+};
+
+class ImageDataset {
+ public:
+  virtual ~ImageDataset() = default;
+
+  virtual const ImageFormat& format() const = 0;
+  // Number of images; at least 1 and less than 2^32.
+  virtual int64_t size() const = 0;
+
+  // Writes image `index` as (H, W, C) bytes and its label in [0, classes). Requires 0 <= index <
+  // size() and pixels.size() == image_bytes(). Any number of threads may call it at once; on
+  // success it allocates nothing.
+  virtual Result<void> Read(int64_t index, std::span<uint8_t> pixels, int32_t& label) const = 0;
+};
+
+struct ImageData {
+  std::string name;  // "shapes", "cifar10", "cifar100"
+  std::unique_ptr<ImageDataset> train;
+  std::unique_ptr<ImageDataset> validation;  // null without --validation
+  std::unique_ptr<ImageDataset> test;
+  Augmentation augmentation = Augmentation::kNone;  // what the usual recipe does to `train`
+};
+
+struct DataOptions {
+  uint64_t seed = 0;
+  // Images held out of the training set, chosen by the seed.
+  int64_t validation = 0;
+  // Used by "shapes" where the specification names no sizes.
+  int64_t shapes_train = 10000;
+  int64_t shapes_test = 2000;
+};
+
+// `spec` is "shapes", "shapes:TRAIN", "shapes:TRAIN,TEST" (numbers of images), "cifar10:DIR" or
+// "cifar100:DIR". BadInput for anything else, for sizes that cannot be, and for damaged files.
+Result<ImageData> OpenImageData(std::string_view spec, const DataOptions& options);
+
+}  // namespace thimble

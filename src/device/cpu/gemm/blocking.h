@@ -1,0 +1,82 @@
+// How a matrix product is cut. Two kinds of cuts, kept apart because of what they may depend on:
+//   DepthCut    decides the order of additions, hence the bits: depends on the shape alone.
+//   GemmBlocks  decides what is packed when: depends on threads and scratch, changes no bit.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+namespace thimble {
+
+// C (rows, columns) = A (rows, depth) * B (depth, columns).
+struct GemmShape {
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t depth = 0;
+};
+
+// The half-open range [begin, end).
+struct IndexRange {
+  size_t begin = 0;
+  size_t end = 0;
+  size_t size() const { return end - begin; }
+};
+
+constexpr size_t CeilDivide(size_t total, size_t size) { return (total + size - 1) / size; }
+
+// [0, total) in pieces of one size, the last one smaller where it does not divide.
+struct EqualPieces {
+  size_t total = 0;
+  size_t size = 1;
+  size_t count = 0;
+  IndexRange Piece(size_t index) const {
+    return {index * size, std::min(total, (index + 1) * size)};
+  }
+};
+
+// The fewest pieces of at most `max_size`, as equal as can be.
+constexpr EqualPieces CutEqually(size_t total, size_t max_size) {
+  if (total == 0) return {};
+  const size_t size = CeilDivide(total, CeilDivide(total, max_size));
+  return {total, size, CeilDivide(total, size)};
+}
+
+// The depth is cut into parts, each summed on its own and added to C in order; a part into blocks
+// of at most kPanelDepth, each a chain of multiply-adds from zero, added in order too.
+struct DepthCut {
+  EqualPieces parts;
+  size_t block_size = 1;
+  size_t NumBlocks(size_t part) const { return CeilDivide(parts.Piece(part).size(), block_size); }
+  IndexRange Block(size_t part, size_t block) const {
+    const IndexRange whole = parts.Piece(part);
+    const size_t begin = whole.begin + block * block_size;
+    return {begin, std::min(whole.end, begin + block_size)};
+  }
+};
+// Requires depth >= 1.
+DepthCut CutDepth(const GemmShape& shape);
+
+struct GemmBlocks {
+  // The rectangle of C worked on at a time, and how many depth blocks of B are packed for it at a
+  // time (shared columns; with split depth it is always one, per thread).
+  size_t region_rows = 0;
+  size_t region_columns = 0;
+  size_t packed_depth_blocks = 0;
+  // Columns of a region that one thread takes (split depth only).
+  size_t tile_columns = 0;
+
+  // Scratch: what each thread has for itself, then what all share. In floats.
+  size_t shared_floats = 0;
+  size_t floats_per_thread = 0;
+  size_t ScratchBytes(size_t threads) const {
+    // Whole cache lines: the shared part, which ends where the scratch ends, stays aligned.
+    return CeilDivide((shared_floats + threads * floats_per_thread) * sizeof(float), 64) * 64;
+  }
+};
+
+// The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones, which
+// need less than 64 KiB per thread. Asked again with the bytes these blocks need, gives the same
+// ones.
+GemmBlocks ChooseBlocks(const GemmShape& shape, size_t threads, size_t scratch_bytes);
+
+}  // namespace thimble

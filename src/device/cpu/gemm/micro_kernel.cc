@@ -1,0 +1,124 @@
+#include "thimble/device/cpu/gemm/micro_kernel.h"
+
+#include <array>
+#include <utility>
+
+// Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "thimble/device/cpu/gemm/micro_kernel.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace thimble {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Sums of the tile, the vectors of B and one of A must fit the registers: 14 x 2 + 2 + 1 of 32 with
+// AVX-512, 6 x 2 + 2 + 1 of 16 before it.
+constexpr size_t kTileRows = HWY_CAP_GE512 ? 14 : 6;
+constexpr size_t kTileVectors = 2;
+static_assert(kTileRows <= kMaxTileRows);
+
+// c_rows[r][column ...] = or += a (kRows, depth) * b (depth, kVectors vectors).
+template <size_t kRows, size_t kVectors>
+void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t depth,
+                  float* const* c_rows, size_t column, bool add) {
+  const hn::ScalableTag<float> tag;
+  using Vector = hn::Vec<decltype(tag)>;
+  const size_t lanes = hn::Lanes(tag);
+  // The unrolling is not a hint: only then do the sums live in registers.
+  Vector sums[kRows][kVectors];
+  HWY_UNROLL(16)
+  for (size_t r = 0; r < kRows; ++r) {
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(tag);
+  }
+  for (size_t k = 0; k < depth; ++k, b += kVectors * lanes) {
+    Vector b_vectors[kVectors];
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v) b_vectors[v] = hn::LoadU(tag, b + v * lanes);
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+      const Vector a_element = hn::Set(tag, a[r * kPanelDepth + k]);
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        sums[r][v] = hn::MulAdd(a_element, b_vectors[v], sums[r][v]);
+      }
+    }
+  }
+  HWY_UNROLL(16)
+  for (size_t r = 0; r < kRows; ++r) {
+    float* c = c_rows[r] + column;
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectors; ++v, c += lanes) {
+      const Vector sum = add ? hn::Add(hn::LoadU(tag, c), sums[r][v]) : sums[r][v];
+      hn::StoreU(sum, tag, c);
+    }
+  }
+}
+
+using TileFunction = void (*)(const float*, const float*, size_t, float* const*, size_t, bool);
+
+template <size_t kVectors, size_t... kRowsLessOne>
+constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<kRowsLessOne...>) {
+  return {&MultiplyTile<kRowsLessOne + 1, kVectors>...};
+}
+
+// By vectors, then rows, each less one.
+constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles = {
+    TilesOfWidth<1>(std::make_index_sequence<kTileRows>()),
+    TilesOfWidth<2>(std::make_index_sequence<kTileRows>())};
+
+// The last columns, where vectors would reach past the end of C: by way of a tile on the stack.
+void MultiplyLastColumns(const StripProduct& p, TileFunction multiply, const float* b,
+                         size_t column) {
+  float tile[kTileRows][kMaxTileColumns];
+  float* tile_rows[kTileRows];
+  for (size_t r = 0; r < p.rows; ++r) tile_rows[r] = tile[r];
+  multiply(p.a, b, p.depth, tile_rows, 0, false);
+  for (size_t r = 0; r < p.rows; ++r) {
+    float* c = p.c_rows[r] + column;
+    for (size_t j = 0; j < p.columns - column; ++j) c[j] = p.add ? c[j] + tile[r][j] : tile[r][j];
+  }
+}
+
+MicroTile Tile() {
+  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
+  return {kTileRows, kTileVectors * lanes, lanes};
+}
+
+void Multiply(const StripProduct& p) {
+  const MicroTile shape = Tile();
+  const float* b = p.b;
+  for (size_t column = 0; column < p.columns; column += shape.columns) {
+    const size_t left = p.columns - column;
+    const size_t vectors = left <= shape.lanes ? 1 : kTileVectors;
+    const TileFunction multiply = kTiles[vectors - 1][p.rows - 1];
+    if (left >= vectors * shape.lanes) {
+      multiply(p.a, b, p.depth, p.c_rows, column, p.add);
+    } else {
+      MultiplyLastColumns(p, multiply, b, column);
+    }
+    b += p.depth * vectors * shape.lanes;
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace thimble
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thimble {
+
+HWY_EXPORT(Tile);
+HWY_EXPORT(Multiply);
+
+MicroTile ActiveMicroTile() { return HWY_DYNAMIC_DISPATCH(Tile)(); }
+void MultiplyStrip(const StripProduct& product) { HWY_DYNAMIC_DISPATCH(Multiply)(product); }
+
+}  // namespace thimble
+#endif  // HWY_ONCE

@@ -1,0 +1,42 @@
+// The innermost product: a strip of packed A times packed columns of B, summed in registers.
+// Compiled per SIMD target; its tile is as large as the target's registers allow.
+#pragma once
+
+#include <cstddef>
+
+namespace thimble {
+
+// Rows of a packed strip of A lie this many floats apart, whatever the depth of the block: a
+// constant, so that the rows are reached by fixed offsets. A strip of 14 rows is 14 KiB, a strip of
+// 32 columns of B 32 KiB: together about the first-level cache.
+inline constexpr size_t kPanelDepth = 256;
+
+// The largest tile of any target; scratch is sized for it, so that a plan does not depend on the
+// target.
+inline constexpr size_t kMaxTileRows = 14;
+inline constexpr size_t kMaxTileColumns = 32;
+
+// The tile of the active target.
+struct MicroTile {
+  size_t rows = 0;     // a strip of A has at most so many
+  size_t columns = 0;  // width of a strip of B: two vectors
+  size_t lanes = 0;    // the last strip of B is one vector wide where that suffices
+};
+MicroTile ActiveMicroTile();
+
+struct StripProduct {
+  const float* a = nullptr;  // (rows, kPanelDepth), of which `depth` columns are used
+  // Strips of columns one after the other, each (depth, strip width); columns past the end hold
+  // zeros.
+  const float* b = nullptr;
+  float* const* c_rows = nullptr;  // [rows]: where `columns` floats of each row of C lie
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t depth = 0;
+  bool add = false;  // add to C instead of assigning
+};
+
+// Requires 1 <= rows <= the tile's rows and depth <= kPanelDepth.
+void MultiplyStrip(const StripProduct& product);
+
+}  // namespace thimble

@@ -1,0 +1,102 @@
+#include "thimble/device/cpu/gemm/packer.h"
+
+#include <algorithm>
+
+// Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "thimble/device/cpu/gemm/packer.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+HWY_BEFORE_NAMESPACE();
+namespace thimble {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// Strided matrices: in (columns, rows), out (rows, columns).
+struct Transposition {
+  const float* in;
+  size_t in_stride;
+  float* out;
+  size_t out_stride;
+  size_t rows;
+  size_t columns;
+};
+
+void TransposeScalar(const Transposition& t, size_t first_column) {
+  for (size_t row = 0; row < t.rows; ++row) {
+    for (size_t column = first_column; column < t.columns; ++column) {
+      t.out[row * t.out_stride + column] = t.in[column * t.in_stride + row];
+    }
+  }
+}
+
+#if HWY_TARGET != HWY_SCALAR
+// Transposes 4 x 4 floats.
+void TransposeBlock(const float* in, size_t in_stride, float* out, size_t out_stride) {
+  const hn::FixedTag<float, 4> tag;
+  const auto c0 = hn::LoadU(tag, in);
+  const auto c1 = hn::LoadU(tag, in + in_stride);
+  const auto c2 = hn::LoadU(tag, in + 2 * in_stride);
+  const auto c3 = hn::LoadU(tag, in + 3 * in_stride);
+  const auto low01 = hn::InterleaveLower(tag, c0, c1);
+  const auto low23 = hn::InterleaveLower(tag, c2, c3);
+  const auto high01 = hn::InterleaveUpper(tag, c0, c1);
+  const auto high23 = hn::InterleaveUpper(tag, c2, c3);
+  hn::StoreU(hn::ConcatLowerLower(tag, low23, low01), tag, out);
+  hn::StoreU(hn::ConcatUpperUpper(tag, low23, low01), tag, out + out_stride);
+  hn::StoreU(hn::ConcatLowerLower(tag, high23, high01), tag, out + 2 * out_stride);
+  hn::StoreU(hn::ConcatUpperUpper(tag, high23, high01), tag, out + 3 * out_stride);
+}
+#endif
+
+void Transpose(const float* in, size_t in_stride, const MatrixBlock& block, float* out,
+               size_t out_stride) {
+  const Transposition t{in, in_stride, out, out_stride, block.rows, block.columns};
+  size_t column = 0;
+#if HWY_TARGET != HWY_SCALAR
+  if (t.rows >= 4) {
+    for (; column + 4 <= t.columns; column += 4) {
+      const float* from = in + column * in_stride;
+      float* to = out + column;
+      size_t row = 0;
+      for (; row + 4 <= t.rows; row += 4) {
+        TransposeBlock(from + row, in_stride, to + row * out_stride, out_stride);
+      }
+      // The last rows once more where they do not fill a block.
+      if (row < t.rows) {
+        row = t.rows - 4;
+        TransposeBlock(from + row, in_stride, to + row * out_stride, out_stride);
+      }
+    }
+  }
+#endif
+  TransposeScalar(t, column);
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace thimble
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thimble {
+
+HWY_EXPORT(Transpose);
+
+void PlainPacker::operator()(const MatrixBlock& block, float* panel, size_t stride) const {
+  const float* in = data_ + block.row * row_stride_ + block.column;
+  for (size_t row = 0; row < block.rows; ++row) {
+    std::copy_n(in + row * row_stride_, block.columns, panel + row * stride);
+  }
+}
+
+void TransposedPacker::operator()(const MatrixBlock& block, float* panel, size_t stride) const {
+  const float* in = data_ + block.column * row_stride_ + block.row;
+  HWY_DYNAMIC_DISPATCH(Transpose)(in, row_stride_, block, panel, stride);
+}
+
+}  // namespace thimble
+#endif  // HWY_ONCE

@@ -1,0 +1,45 @@
+// Packer: how the matrix product reads an operand. The one place that knows storage format and
+// access pattern; everything behind it sees fp32 panels.
+#pragma once
+
+#include <cstddef>
+
+#include "thimble/base/function_ref.h"
+
+namespace thimble {
+
+// Rows [row, row + rows) and columns [column, column + columns) of a matrix.
+struct MatrixBlock {
+  size_t row = 0;
+  size_t rows = 0;
+  size_t column = 0;
+  size_t columns = 0;
+};
+
+// Writes the block as fp32, row after row, one row every `stride` floats; touches nothing between
+// the rows. Called by several threads at once, with blocks inside the matrix.
+using Packer = FunctionRef<void(const MatrixBlock& block, float* panel, size_t stride)>;
+
+// A matrix that lies in memory as it is, rows `row_stride` floats apart.
+class PlainPacker {
+ public:
+  PlainPacker(const float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
+  void operator()(const MatrixBlock& block, float* panel, size_t stride) const;
+
+ private:
+  const float* data_;  // (rows, columns)
+  size_t row_stride_;
+};
+
+// The transpose of what lies in memory: element (row, column) is data[column * row_stride + row].
+class TransposedPacker {
+ public:
+  TransposedPacker(const float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
+  void operator()(const MatrixBlock& block, float* panel, size_t stride) const;
+
+ private:
+  const float* data_;  // (columns, rows)
+  size_t row_stride_;
+};
+
+}  // namespace thimble

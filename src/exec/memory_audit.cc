@@ -1,0 +1,165 @@
+#include "thimble/exec/memory_audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "thimble/base/byte_size.h"
+
+namespace thimble {
+namespace {
+
+// A signalling NaN with a payload of its own: arithmetic yields quiet NaNs, labels and pixels four
+// in a row do not spell it.
+constexpr uint32_t kPaint = 0x7FA5C35A;
+constexpr size_t kWordBytes = sizeof(kPaint);
+// Enough to see what is wrong; a broken kernel would report thousands.
+constexpr size_t kMaxFaults = 20;
+
+size_t PaddedEnd(const Placement& placement) {
+  return RoundUp(placement.offset + placement.size_bytes, kArenaAlignment);
+}
+
+struct Range {
+  size_t begin;
+  size_t end;
+};
+
+// The parts of [0, size) that no range covers.
+std::vector<Range> Complement(std::vector<Range> covered, size_t size) {
+  std::sort(covered.begin(), covered.end(),
+            [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  std::vector<Range> gaps;
+  size_t reached = 0;
+  for (const Range& range : covered) {
+    if (range.begin > reached) gaps.push_back({reached, range.begin});
+    reached = std::max(reached, range.end);
+  }
+  if (reached < size) gaps.push_back({reached, size});
+  return gaps;
+}
+
+}  // namespace
+
+MemoryAudit::MemoryAudit(std::span<std::byte> arena, const ResidentLayout& residents)
+    : arena_(arena), residents_(residents) {
+  Paint(0, arena_.size());
+}
+
+void MemoryAudit::Paint(size_t begin, size_t end) {
+  for (size_t at = begin; at < end; at += kWordBytes) {
+    std::memcpy(arena_.data() + at, &kPaint, kWordBytes);
+  }
+}
+
+size_t MemoryAudit::UsedBytes(size_t begin, size_t end) const {
+  for (size_t at = end; at > begin; at -= kWordBytes) {
+    uint32_t word = 0;
+    std::memcpy(&word, arena_.data() + at - kWordBytes, kWordBytes);
+    if (word != kPaint) return at - begin;
+  }
+  return 0;
+}
+
+void MemoryAudit::Report(std::string fault) {
+  if (faults_.size() < kMaxFaults) faults_.push_back(std::move(fault));
+}
+
+void MemoryAudit::NotePeak(size_t end_bytes) {
+  measured_peak_bytes_ = std::max(measured_peak_bytes_, end_bytes);
+}
+
+void MemoryAudit::Begin(const Plan& plan) {
+  plan_ = &plan;
+  measured_buffers_.assign(plan.placements.size(), 0);
+  Paint(residents_.end_bytes, arena_.size());
+}
+
+void MemoryAudit::BeforeStep(size_t step) {
+  for (const Placement& placement : plan_->placements) {
+    // What lives from the first step on may be an input that the caller has written already.
+    if (placement.resident || placement.live.first != step || step == 0) continue;
+    if (const size_t used = UsedBytes(placement.offset, PaddedEnd(placement)); used != 0) {
+      Report(
+          fmt::format("before step {}: '{}' at offset {} was written up to byte {} while nothing "
+                      "lived there",
+                      step, placement.name, placement.offset, used));
+    }
+  }
+}
+
+void MemoryAudit::Measure(size_t buffer) {
+  const Placement& placement = plan_->placements[buffer];
+  const size_t used = UsedBytes(placement.offset, PaddedEnd(placement));
+  measured_buffers_[buffer] = used;
+  NotePeak(placement.offset + used);
+  if (used != placement.size_bytes) {
+    Report(fmt::format("'{}' at offset {} has {} bytes planned, {} found in use", placement.name,
+                       placement.offset, placement.size_bytes, used));
+  }
+}
+
+void MemoryAudit::AfterStep(size_t step) {
+  for (size_t buffer = 0; buffer < plan_->placements.size(); ++buffer) {
+    const Placement& placement = plan_->placements[buffer];
+    if (placement.resident || placement.live.end != step + 1) continue;
+    Measure(buffer);
+    // Outputs of the graph are still to be read.
+    if (step + 1 < plan_->steps.size()) Paint(placement.offset, PaddedEnd(placement));
+  }
+}
+
+void MemoryAudit::End() {
+  std::vector<Range> alive = {{0, residents_.end_bytes}};
+  for (const Placement& placement : plan_->placements) {
+    if (placement.live.end == plan_->steps.size()) {
+      alive.push_back({placement.offset, placement.offset + placement.size_bytes});
+    }
+  }
+  for (const Range& dead : Complement(std::move(alive), arena_.size())) {
+    if (const size_t used = UsedBytes(dead.begin, dead.end); used != 0) {
+      Report(fmt::format("after the last step: byte {} was written while nothing lived there",
+                         dead.begin + used - 1));
+    }
+  }
+  plan_ = nullptr;
+}
+
+void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
+  std::vector<Range> owned;
+  for (const Resident& resident : residents_.residents) {
+    const size_t end = RoundUp(resident.offset + resident.size_bytes, kArenaAlignment);
+    const size_t used = UsedBytes(resident.offset, end);
+    NotePeak(resident.offset + used);
+    if (used != resident.size_bytes) {
+      Report(fmt::format("resident '{}' at offset {} has {} bytes planned, {} found in use",
+                         resident.name, resident.offset, resident.size_bytes, used));
+    }
+    owned.push_back({resident.offset, resident.offset + resident.size_bytes});
+  }
+  for (const Plan& plan : plans) {
+    for (const Placement& placement : plan.placements) {
+      owned.push_back({placement.offset, placement.offset + placement.size_bytes});
+    }
+  }
+  for (const Range& gap : Complement(std::move(owned), arena_.size())) {
+    if (const size_t used = UsedBytes(gap.begin, gap.end); used != 0) {
+      Report(fmt::format("byte {} belongs to no buffer and was written", gap.begin + used - 1));
+    }
+  }
+  NotePeak(UsedBytes(0, arena_.size()));
+}
+
+size_t PlannedPeakBytes(const Plan& plan) {
+  size_t peak = 0;
+  for (const Resident& resident : plan.residents.residents) {
+    peak = std::max(peak, resident.offset + resident.size_bytes);
+  }
+  for (const Placement& placement : plan.placements) {
+    peak = std::max(peak, placement.offset + placement.size_bytes);
+  }
+  return peak;
+}
+
+}  // namespace thimble

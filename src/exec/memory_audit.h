@@ -1,0 +1,66 @@
+// MemoryAudit: measures what a plan really uses, without asking the planner for sizes.
+//
+// Every byte that nobody owns is painted with a pattern that no computation produces. During an
+// audited run each buffer is looked at when it is born (its bytes must still be paint: otherwise
+// somebody wrote where nothing lived) and when it dies (how far was it written?), and then painted
+// again. What is found is the measured size of the buffer; what lies in no buffer must be paint for
+// ever.
+//
+// The unit is a 4-byte word: a word counts as used if any of its bytes changed. The pattern is a
+// NaN, so reading memory before writing it shows in the results.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/plan/plan.h"
+
+namespace thimble {
+
+class MemoryAudit {
+ public:
+  // Paints the whole arena. The arena must outlive the audit.
+  MemoryAudit(std::span<std::byte> arena, const ResidentLayout& residents);
+
+  // Paints everything but the residents; call before the inputs of the run are written.
+  void Begin(const Plan& plan);
+  void BeforeStep(size_t step);
+  void AfterStep(size_t step);
+  void End();
+
+  // Looks at the arena as it is between runs: residents must be written as far as they reach, and
+  // the gaps, which belong to no buffer of any of these plans, must be paint.
+  void ScanArena(const std::vector<Plan>& plans);
+
+  // Faults found so far, one line each; empty if all is well.
+  const std::vector<std::string>& faults() const { return faults_; }
+  // Highest address, relative to the arena, that was found in use.
+  size_t measured_peak_bytes() const { return measured_peak_bytes_; }
+  // Of the last audited run, by BufferId: bytes found in use (residents: 0, they are scanned
+  // later).
+  const std::vector<size_t>& measured_buffers() const { return measured_buffers_; }
+
+ private:
+  void Paint(size_t begin, size_t end);
+  // Bytes from `begin` to the last word in [begin, end) that is not paint.
+  size_t UsedBytes(size_t begin, size_t end) const;
+  void Measure(size_t buffer);
+  void Report(std::string fault);
+  void NotePeak(size_t end_bytes);
+
+  std::span<std::byte> arena_;
+  ResidentLayout residents_;
+  const Plan* plan_ = nullptr;  // of the run under way
+  std::vector<size_t> measured_buffers_;
+  size_t measured_peak_bytes_ = 0;
+  std::vector<std::string> faults_;
+};
+
+// The end of the highest buffer or resident of a plan: what the audit must find.
+size_t PlannedPeakBytes(const Plan& plan);
+
+}  // namespace thimble

@@ -1,0 +1,54 @@
+#include "thimble/model/image_classifier.h"
+
+#include <fmt/format.h>
+
+#include "thimble/model/wide_resnet.h"
+
+namespace thimble {
+namespace {
+
+Result<void> CheckImages(const ImageSpec& images, int64_t batch) {
+  if (batch < 1) return BadInput(fmt::format("--batch {}: must be at least 1", batch));
+  // 2^20 images of 2^20 bytes are far beyond any use and keep all products below 2^63.
+  if (batch > (1 << 20)) return BadInput(fmt::format("--batch {}: at most 1048576", batch));
+  const size_t channels = static_cast<size_t>(images.channels);
+  if (images.height < 1 || images.width < 1 || images.channels < 1 || images.classes < 2 ||
+      images.mean.size() != channels || images.std.size() != channels) {
+    return BadInput(
+        "images: height, width and channels must be positive, with at least two classes "
+        "and a mean and std per channel");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
+                             Mode mode) {
+  const ImageSpec& spec = model.images;
+  THIMBLE_TRY(CheckImages(spec, batch));
+  NetworkBuilder net(ops, mode);
+  const ValueId images =
+      net.Input(kImagesInput, {batch, spec.height, spec.width, spec.channels}, DType::kU8);
+  const ValueId labels = net.Input(kLabelsInput, {batch}, DType::kI32);
+  const ValueId scores = model.body(net, net.NormalizeImages(images, spec.mean, spec.std));
+  const ValueId loss = net.SoftmaxCrossEntropy(scores, labels);
+  THIMBLE_ASSIGN_OR_RETURN(NetworkBuilder::Built built, std::move(net).Finish());
+  return Network{std::move(built.graph), loss, std::move(built.inits)};
+}
+
+Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images) {
+  if (name.starts_with("wrn")) return MakeWideResNet(name, images);
+  return BadInput(
+      fmt::format("--model {}: unknown model; there is wrn-DEPTH-WIDTH, for example "
+                  "wrn-28-2",
+                  name));
+}
+
+std::vector<ModelFamily> ModelFamilies() {
+  return {{"wrn-DEPTH-WIDTH",
+           "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1",
+           "wrn-28-2"}};
+}
+
+}  // namespace thimble

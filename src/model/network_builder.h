@@ -1,0 +1,100 @@
+// NetworkBuilder: describes a network layer by layer; the result is a Graph.
+//
+//   ValueId Tiny(NetworkBuilder& net, ValueId images) {
+//     ValueId x = net.Conv("conv", images, {.out_channels = 16, .kernel = 3, .padding = 1});
+//     x = net.Relu(net.BatchNorm("bn", x));
+//     return net.Linear("fc", net.GlobalAveragePool(x), 10);
+//   }
+//
+// The built-in networks use nothing else. Errors stick: after the first one every call returns at
+// once, and Finish reports it with the layer's name. Activations are (B, H, W, C).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/append_node.h"
+#include "thimble/graph/graph.h"
+#include "thimble/graph/op_def.h"
+
+namespace thimble {
+
+// Training uses the statistics of the batch, evaluation the running averages.
+enum class Mode { kTrain, kEvaluate };
+
+// How a parameter or statistic starts.
+struct InitRule {
+  enum class Kind { kConstant, kNormal, kUniform };
+  std::string name;
+  Kind kind = Kind::kConstant;
+  double scale = 0;  // the constant, the standard deviation, or the bound of (-scale, scale)
+};
+
+struct ConvSpec {
+  int64_t out_channels = 0;
+  int64_t kernel = 3;
+  int64_t stride = 1;
+  int64_t padding = 0;
+};
+
+class NetworkBuilder {
+ public:
+  NetworkBuilder(const OpRegistry& ops, Mode mode) : ops_(ops), mode_(mode) {}
+
+  Mode mode() const { return mode_; }
+  const Shape& shape(ValueId value) const;
+
+  // Written by the caller before each step.
+  ValueId Input(const std::string& name, Shape shape, DType dtype);
+  // Bytes 0..255 to numbers: (x - mean[c]) / std[c].
+  ValueId NormalizeImages(ValueId images, std::vector<double> mean, std::vector<double> std);
+
+  // Parameters are named "<name>.weight", "<name>.bias"; statistics "<name>.running_mean" and
+  // "<name>.running_var", as PyTorch names them.
+  ValueId Conv(const std::string& name, ValueId x, const ConvSpec& spec);  // He normal, fan-out
+  ValueId BatchNorm(const std::string& name, ValueId x);
+  ValueId Relu(ValueId x);
+  ValueId Add(ValueId a, ValueId b);
+  ValueId AveragePool(ValueId x, int64_t kernel, int64_t stride);
+  ValueId GlobalAveragePool(ValueId x);  // (B, H, W, C) with H = W
+  ValueId Linear(const std::string& name, ValueId x, int64_t out_features);
+
+  // Mean cross-entropy over the batch and number of right answers; both are outputs of the graph,
+  // by the names kLossOutput and kCorrectOutput.
+  ValueId SoftmaxCrossEntropy(ValueId logits, ValueId labels);
+
+  // Any op of the registry, for what has no method here. Returns its first output.
+  ValueId Apply(NodeSpec spec);
+  // A parameter of one's own.
+  ValueId Parameter(const std::string& name, Shape shape, InitRule::Kind kind, double scale);
+
+  void Fail(Error error);
+  bool failed() const { return failure_.has_value(); }
+
+  struct Built {
+    Graph graph;
+    std::vector<InitRule> inits;  // one for every parameter and statistic
+  };
+  Result<Built> Finish() &&;
+
+ private:
+  std::vector<ValueId> Append(NodeSpec spec);
+  ValueId Persistent(const std::string& name, Shape shape, Role role, InitRule::Kind kind,
+                     double scale);
+  bool HasRank4(std::string_view layer, ValueId x);
+
+  const OpRegistry& ops_;
+  Mode mode_;
+  Graph graph_;
+  std::vector<InitRule> inits_;
+  std::optional<Error> failure_;
+};
+
+inline constexpr const char* kImagesInput = "images";     // u8 (B, H, W, C)
+inline constexpr const char* kLabelsInput = "labels";     // i32 (B)
+inline constexpr const char* kLossOutput = "loss";        // f32 [1]
+inline constexpr const char* kCorrectOutput = "correct";  // i32 [1]
+
+}  // namespace thimble

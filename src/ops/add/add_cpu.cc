@@ -1,0 +1,46 @@
+#include "thimble/ops/add/add_cpu.h"
+
+#include "thimble/device/cpu/parallel_elements.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "thimble/ops/add/add_cpu.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "thimble/device/cpu/simd_loops-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thimble {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+void Add(const float* a, const float* b, float* y, size_t count) {
+  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
+    hn::StoreU(hn::Add(hn::LoadU(tag, a + i), hn::LoadU(tag, b + i)), tag, y + i);
+  });
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace thimble
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thimble {
+
+HWY_EXPORT(Add);
+
+void AddCpu::Run(const KernelCall& call) {
+  const float* a = call.In<float>(0);
+  const float* b = call.In<float>(1);
+  float* y = call.Out<float>(0);
+  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
+                   [&](size_t begin, size_t end) {
+                     HWY_DYNAMIC_DISPATCH(Add)(a + begin, b + begin, y + begin, end - begin);
+                   });
+}
+
+}  // namespace thimble
+#endif  // HWY_ONCE

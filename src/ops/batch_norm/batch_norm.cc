@@ -1,0 +1,71 @@
+// batch_norm: normalizes each channel by the mean and (biased) variance of the batch, then scales
+// by gamma and shifts by beta. Training only; batch_norm_eval uses running statistics.
+#include "thimble/graph/op_def.h"
+#include "thimble/ops/batch_norm/batch_norm_cpu.h"
+#include "thimble/ops/batch_norm/batch_norm_shapes.h"
+#include "thimble/ops/batch_norm/reference.h"
+
+namespace thimble {
+namespace {
+
+Result<std::vector<Shape>> BatchNormShapes(const OpCall& call) {
+  THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
+  THIMBLE_TRY(RequireChannels({"gamma", "beta"}, call.inputs.subspan(1), channels));
+  return std::vector<Shape>{call.inputs[0], channels, channels};
+}
+
+}  // namespace
+
+// No gradient ever arrives at mean and variance: they feed the running statistics only.
+OpDef Make_batch_norm() {
+  return OpDef("batch_norm")
+      .Input("x")
+      .Input("gamma")
+      .Input("beta")
+      .Output("y")
+      .Output("mean")
+      .Output("variance")
+      .Attribute("epsilon", 1e-5)
+      .ShapeRule(BatchNormShapes)
+      .Gradient([](GradientBuilder& g) {
+        const auto gradients =
+            g.Emit("batch_norm_grad",
+                   {g.In("x"), g.In("gamma"), g.Out("mean"), g.Out("variance"), g.GradOf("y")},
+                   {{"epsilon", g.attributes().Float("epsilon")}});
+        g.AddTo("x", gradients[0]);
+        g.AddTo("gamma", gradients[1]);
+        g.AddTo("beta", gradients[2]);
+      })
+      .OutputMayReuse("y", "x")
+      // Statistics 5 (centre, sum, square, sum, merge), normalizing 3.
+      .Flops(PerInputElement(8))
+      .Kernels({
+#include "thimble/ops/batch_norm/kernels.inc"
+      })
+      .Reference<BatchNormReference>();
+}
+
+OpDef Make_batch_norm_grad() {
+  return OpDef("batch_norm_grad")
+      .Input("x")
+      .Input("gamma")
+      .Input("mean")
+      .Input("variance")
+      .Input("dy")
+      .Output("dx")
+      .Output("dgamma")
+      .Output("dbeta")
+      .Attribute("epsilon", 1e-5)
+      .ShapeRule(BatchNormGradShapes)
+      .NoGradient("second derivatives are not supported")
+      .OutputMayReuse("dx", "dy")
+      .OutputMayReuse("dx", "x")
+      // Sums 4, combining 5.
+      .Flops(PerInputElement(9))
+      .Kernels({
+#include "thimble/ops/batch_norm/grad_kernels.inc"
+      })
+      .Reference<BatchNormGradReference>();
+}
+
+}  // namespace thimble

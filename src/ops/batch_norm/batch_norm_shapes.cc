@@ -1,0 +1,34 @@
+#include "thimble/ops/batch_norm/batch_norm_shapes.h"
+
+#include <fmt/format.h>
+
+#include "thimble/ops/shape_rules.h"
+
+namespace thimble {
+
+Result<Shape> ChannelShape(const Shape& x) {
+  if (x.rank() < 2) {
+    return BadInput(
+        fmt::format("'x' has shape {}, expected at least 2 dimensions (..., C)", ToString(x)));
+  }
+  return Shape{x[x.rank() - 1]};
+}
+
+Result<void> RequireChannels(std::initializer_list<std::string_view> names,
+                             std::span<const Shape> shapes, const Shape& channels) {
+  size_t index = 0;
+  for (std::string_view name : names) {
+    THIMBLE_TRY(RequireShape(name, shapes[index++], channels));
+  }
+  return {};
+}
+
+Result<std::vector<Shape>> BatchNormGradShapes(const OpCall& call) {
+  const Shape& x = call.inputs[0];
+  THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(x));
+  THIMBLE_TRY(RequireChannels({"gamma", "mean", "variance"}, call.inputs.subspan(1), channels));
+  THIMBLE_TRY(RequireShape("dy", call.inputs[4], x));
+  return std::vector<Shape>{x, channels, channels};
+}
+
+}  // namespace thimble

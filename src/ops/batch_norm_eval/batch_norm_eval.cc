@@ -1,0 +1,70 @@
+// batch_norm_eval: normalizes each channel by given (running) statistics, which are constants here:
+// evaluation, and training with frozen statistics.
+#include "thimble/graph/op_def.h"
+#include "thimble/ops/batch_norm/batch_norm_shapes.h"
+#include "thimble/ops/batch_norm_eval/batch_norm_eval_cpu.h"
+#include "thimble/ops/batch_norm_eval/reference.h"
+
+namespace thimble {
+namespace {
+
+Result<std::vector<Shape>> BatchNormEvalShapes(const OpCall& call) {
+  THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
+  THIMBLE_TRY(RequireChannels({"gamma", "beta", "running_mean", "running_variance"},
+                              call.inputs.subspan(1), channels));
+  return std::vector<Shape>{call.inputs[0]};
+}
+
+}  // namespace
+
+OpDef Make_batch_norm_eval() {
+  return OpDef("batch_norm_eval")
+      .Input("x")
+      .Input("gamma")
+      .Input("beta")
+      .Input("running_mean")
+      .Input("running_variance")
+      .Output("y")
+      .Attribute("epsilon", 1e-5)
+      .ShapeRule(BatchNormEvalShapes)
+      .Gradient([](GradientBuilder& g) {
+        const auto gradients = g.Emit("batch_norm_eval_grad",
+                                      {g.In("x"), g.In("gamma"), g.In("running_mean"),
+                                       g.In("running_variance"), g.GradOf("y")},
+                                      {{"epsilon", g.attributes().Float("epsilon")}});
+        g.AddTo("x", gradients[0]);
+        g.AddTo("gamma", gradients[1]);
+        g.AddTo("beta", gradients[2]);
+      })
+      .OutputMayReuse("y", "x")
+      .Flops(PerInputElement(3))
+      .Kernels({
+#include "thimble/ops/batch_norm_eval/kernels.inc"
+      })
+      .Reference<BatchNormEvalReference>();
+}
+
+OpDef Make_batch_norm_eval_grad() {
+  return OpDef("batch_norm_eval_grad")
+      .Input("x")
+      .Input("gamma")
+      .Input("running_mean")
+      .Input("running_variance")
+      .Input("dy")
+      .Output("dx")
+      .Output("dgamma")
+      .Output("dbeta")
+      .Attribute("epsilon", 1e-5)
+      .ShapeRule(BatchNormGradShapes)
+      .NoGradient("second derivatives are not supported")
+      .OutputMayReuse("dx", "dy")
+      .OutputMayReuse("dx", "x")
+      // Sums 4, scaling 1.
+      .Flops(PerInputElement(5))
+      .Kernels({
+#include "thimble/ops/batch_norm_eval/grad_kernels.inc"
+      })
+      .Reference<BatchNormEvalGradReference>();
+}
+
+}  // namespace thimble

@@ -1,0 +1,97 @@
+// conv2d: y = x convolved with w, no bias; NHWC. Both gradients are products of dy with the other
+// input.
+#include "thimble/graph/op_def.h"
+#include "thimble/ops/conv2d/conv2d_cpu.h"
+#include "thimble/ops/conv2d/geometry.h"
+#include "thimble/ops/conv2d/reference.h"
+
+namespace thimble {
+namespace {
+
+using GeometryFunction = Result<Conv2dGeometry> (*)(const OpCall&);
+
+// One output, whose shape is this one of the geometry.
+ShapeFunction ShapeFrom(GeometryFunction geometry_of, Shape (Conv2dGeometry::*shape)() const) {
+  return [=](const OpCall& call) -> Result<std::vector<Shape>> {
+    THIMBLE_ASSIGN_OR_RETURN(const Conv2dGeometry g, geometry_of(call));
+    return std::vector<Shape>{(g.*shape)()};
+  };
+}
+
+FlopFunction FlopsFrom(GeometryFunction geometry_of) {
+  return [=](const OpCall& call) { return geometry_of(call).value().flops(); };
+}
+
+void Conv2dGradient(GradientBuilder& g) {
+  const int64_t stride = g.attributes().Int("stride");
+  const int64_t padding = g.attributes().Int("padding");
+  // The weight gradient first: x is then free before dx comes to life.
+  if (g.Wants("w")) {
+    const Shape& w = g.ShapeOf(g.In("w"));
+    const Attributes attributes = {
+        {"stride", stride}, {"padding", padding}, {"kernel_height", w[1]}, {"kernel_width", w[2]}};
+    g.AddTo("w", g.Emit("conv2d_grad_weight", {g.In("x"), g.GradOf("y")}, attributes)[0]);
+  }
+  if (g.Wants("x")) {
+    const Shape& x = g.ShapeOf(g.In("x"));
+    const Attributes attributes = {
+        {"stride", stride}, {"padding", padding}, {"height", x[1]}, {"width", x[2]}};
+    g.AddTo("x", g.Emit("conv2d_grad_input", {g.In("w"), g.GradOf("y")}, attributes)[0]);
+  }
+}
+
+}  // namespace
+
+OpDef Make_conv2d() {
+  return OpDef("conv2d")
+      .Input("x")
+      .Input("w")
+      .Output("y")
+      .Attribute("stride", int64_t{1})
+      .Attribute("padding", int64_t{0})
+      .ShapeRule(ShapeFrom(&Conv2dGeometryOf, &Conv2dGeometry::y_shape))
+      .Gradient(&Conv2dGradient)
+      .Flops(FlopsFrom(&Conv2dGeometryOf))
+      .Kernels({
+#include "thimble/ops/conv2d/kernels.inc"
+      })
+      .Reference<Conv2dReference>();
+}
+
+OpDef Make_conv2d_grad_weight() {
+  return OpDef("conv2d_grad_weight")
+      .Input("x")
+      .Input("dy")
+      .Output("dw")
+      .Attribute("stride", int64_t{1})
+      .Attribute("padding", int64_t{0})
+      .Attribute("kernel_height", int64_t{1})
+      .Attribute("kernel_width", int64_t{1})
+      .ShapeRule(ShapeFrom(&Conv2dGradWeightGeometryOf, &Conv2dGeometry::w_shape))
+      .NoGradient("second derivatives are not supported")
+      .Flops(FlopsFrom(&Conv2dGradWeightGeometryOf))
+      .Kernels({
+#include "thimble/ops/conv2d/grad_weight_kernels.inc"
+      })
+      .Reference<Conv2dGradWeightReference>();
+}
+
+OpDef Make_conv2d_grad_input() {
+  return OpDef("conv2d_grad_input")
+      .Input("w")
+      .Input("dy")
+      .Output("dx")
+      .Attribute("stride", int64_t{1})
+      .Attribute("padding", int64_t{0})
+      .Attribute("height", int64_t{1})
+      .Attribute("width", int64_t{1})
+      .ShapeRule(ShapeFrom(&Conv2dGradInputGeometryOf, &Conv2dGeometry::x_shape))
+      .NoGradient("second derivatives are not supported")
+      .Flops(FlopsFrom(&Conv2dGradInputGeometryOf))
+      .Kernels({
+#include "thimble/ops/conv2d/grad_input_kernels.inc"
+      })
+      .Reference<Conv2dGradInputReference>();
+}
+
+}  // namespace thimble

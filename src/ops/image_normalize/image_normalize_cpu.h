@@ -1,0 +1,14 @@
+// CPU kernel of image_normalize. Scratch holds each channel's constants, repeated until they fill
+// whole vectors: with three channels, no vector starts at a pixel's first channel twice in a row.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct ImageNormalizeCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

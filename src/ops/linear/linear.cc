@@ -1,0 +1,171 @@
+// linear: y = x * w transposed + b. x (B, ...) counts as (B, F), F being the product of all
+// dimensions after the first; w (N, F), b (N), y (B, N).
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "thimble/graph/op_def.h"
+#include "thimble/ops/linear/linear_cpu.h"
+#include "thimble/ops/linear/reference.h"
+
+namespace thimble {
+namespace {
+
+Result<void> CheckRank(std::string_view name, const Shape& shape, size_t rank) {
+  if (shape.rank() == rank) return {};
+  return BadInput(fmt::format("{} has shape {}, expected rank {}", name, ToString(shape), rank));
+}
+
+// F of x.
+Result<int64_t> FeaturesOf(const Shape& x) {
+  if (x.rank() < 2)
+    return BadInput(fmt::format("x has shape {}, expected (batch, ...)", ToString(x)));
+  const auto features = Shape(x.dims().subspan(1)).CheckedElements();
+  if (!features) return BadInput(fmt::format("x of shape {} is too large", ToString(x)));
+  return *features;
+}
+
+Result<std::vector<Shape>> LinearShapes(const OpCall& call) {
+  const Shape& w = call.inputs[1];
+  const Shape& b = call.inputs[2];
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t features, FeaturesOf(call.inputs[0]));
+  THIMBLE_TRY(CheckRank("w", w, 2));
+  if (w[1] != features) {
+    return BadInput(fmt::format("x {} has {} features, w {} expects {}", ToString(call.inputs[0]),
+                                features, ToString(w), w[1]));
+  }
+  if (b != Shape{w[0]}) {
+    return BadInput(fmt::format("b has shape {}, expected ({})", ToString(b), w[0]));
+  }
+  return std::vector<Shape>{{call.inputs[0][0], w[0]}};
+}
+
+Result<std::vector<Shape>> LinearGradWeightShapes(const OpCall& call) {
+  const Shape& x = call.inputs[0];
+  const Shape& dy = call.inputs[1];
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t features, FeaturesOf(x));
+  THIMBLE_TRY(CheckRank("dy", dy, 2));
+  if (x[0] != dy[0]) {
+    return BadInput(
+        fmt::format("x {} and dy {} have different batches", ToString(x), ToString(dy)));
+  }
+  return std::vector<Shape>{{dy[1], features}};
+}
+
+Result<std::vector<Shape>> LinearGradBiasShapes(const OpCall& call) {
+  THIMBLE_TRY(CheckRank("dy", call.inputs[0], 2));
+  return std::vector<Shape>{{call.inputs[0][1]}};
+}
+
+// x's dimensions after the batch, as the attribute has them.
+Result<Shape> InputShape(int64_t batch, const std::vector<double>& sample_dims) {
+  if (sample_dims.size() + 1 > Shape::kMaxRank || sample_dims.empty()) {
+    return BadInput(fmt::format("sample_dims has {} entries, expected 1 to {}", sample_dims.size(),
+                                Shape::kMaxRank - 1));
+  }
+  std::vector<int64_t> dims = {batch};
+  for (double dim : sample_dims) {
+    // Whole numbers that a double holds exactly; NaN is none.
+    if (!(dim >= 0 && dim <= 0x1p53 && std::floor(dim) == dim)) {
+      return BadInput(fmt::format("sample_dims has an entry {}", dim));
+    }
+    dims.push_back(static_cast<int64_t>(dim));
+  }
+  return Shape(dims);
+}
+
+Result<std::vector<Shape>> LinearGradInputShapes(const OpCall& call) {
+  const Shape& w = call.inputs[0];
+  const Shape& dy = call.inputs[1];
+  THIMBLE_TRY(CheckRank("w", w, 2));
+  THIMBLE_TRY(CheckRank("dy", dy, 2));
+  if (w[0] != dy[1]) {
+    return BadInput(fmt::format("dy {} has {} outputs, w {} expects {}", ToString(dy), dy[1],
+                                ToString(w), w[0]));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const Shape x, InputShape(dy[0], call.attributes.Floats("sample_dims")));
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t features, FeaturesOf(x));
+  if (features != w[1]) {
+    return BadInput(
+        fmt::format("sample_dims give {} features, w {} expects {}", features, ToString(w), w[1]));
+  }
+  return std::vector<Shape>{x};
+}
+
+void LinearGradient(GradientBuilder& g) {
+  const ValueId dy = g.GradOf("y");
+  if (g.Wants("w")) g.AddTo("w", g.Emit("linear_grad_weight", {g.In("x"), dy})[0]);
+  if (g.Wants("b")) g.AddTo("b", g.Emit("linear_grad_bias", {dy})[0]);
+  if (g.Wants("x")) {
+    const auto sample_dims = g.ShapeOf(g.In("x")).dims().subspan(1);
+    const std::vector<double> attribute(sample_dims.begin(), sample_dims.end());
+    g.AddTo("x", g.Emit("linear_grad_input", {g.In("w"), dy}, {{"sample_dims", attribute}})[0]);
+  }
+}
+
+// A multiplication and an addition for each pair of an element of dy (or y) and a feature.
+int64_t ProductFlops(const Shape& y, const Shape& w) { return 2 * y.elements() * w[1]; }
+
+}  // namespace
+
+OpDef Make_linear() {
+  return OpDef("linear")
+      .Input("x")
+      .Input("w")
+      .Input("b")
+      .Output("y")
+      .ShapeRule(&LinearShapes)
+      .Gradient(&LinearGradient)
+      .Flops([](const OpCall& call) {
+        return ProductFlops(call.outputs[0], call.inputs[1]) + call.outputs[0].elements();
+      })
+      .Kernels({
+#include "thimble/ops/linear/kernels.inc"
+      })
+      .Reference<LinearReference>();
+}
+
+OpDef Make_linear_grad_weight() {
+  return OpDef("linear_grad_weight")
+      .Input("x")
+      .Input("dy")
+      .Output("dw")
+      .ShapeRule(&LinearGradWeightShapes)
+      .NoGradient("second derivatives are not supported")
+      .Flops([](const OpCall& call) { return ProductFlops(call.inputs[1], call.outputs[0]); })
+      .Kernels({
+#include "thimble/ops/linear/grad_weight_kernels.inc"
+      })
+      .Reference<LinearGradWeightReference>();
+}
+
+OpDef Make_linear_grad_bias() {
+  return OpDef("linear_grad_bias")
+      .Input("dy")
+      .Output("db")
+      .ShapeRule(&LinearGradBiasShapes)
+      .NoGradient("second derivatives are not supported")
+      .Flops(PerInputElement(1))
+      .Kernels({
+#include "thimble/ops/linear/grad_bias_kernels.inc"
+      })
+      .Reference<LinearGradBiasReference>();
+}
+
+OpDef Make_linear_grad_input() {
+  return OpDef("linear_grad_input")
+      .Input("w")
+      .Input("dy")
+      .Output("dx")
+      // x's dimensions after the batch, which is dy's.
+      .Attribute("sample_dims", std::vector<double>{})
+      .ShapeRule(&LinearGradInputShapes)
+      .NoGradient("second derivatives are not supported")
+      .Flops([](const OpCall& call) { return ProductFlops(call.inputs[1], call.inputs[0]); })
+      .Kernels({
+#include "thimble/ops/linear/grad_input_kernels.inc"
+      })
+      .Reference<LinearGradInputReference>();
+}
+
+}  // namespace thimble

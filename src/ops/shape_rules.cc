@@ -1,0 +1,35 @@
+#include "thimble/ops/shape_rules.h"
+
+#include <fmt/format.h>
+
+namespace thimble {
+
+Result<void> RequireShape(std::string_view port, const Shape& actual, const Shape& expected) {
+  if (actual == expected) return {};
+  return BadInput(
+      fmt::format("'{}' has shape {}, expected {}", port, ToString(actual), ToString(expected)));
+}
+
+Result<void> RequireRank(std::string_view port, const Shape& actual, size_t rank,
+                         std::string_view letters) {
+  if (actual.rank() == rank) return {};
+  return BadInput(fmt::format("'{}' has shape {}, expected {} dimensions {}", port,
+                              ToString(actual), rank, letters));
+}
+
+Result<void> RequireAtLeast(std::string_view attribute, int64_t actual, int64_t least) {
+  if (actual >= least) return {};
+  return BadInput(fmt::format("{} is {}, expected at least {}", attribute, actual, least));
+}
+
+ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs) {
+  return
+      [inputs = std::move(inputs), num_outputs](const OpCall& call) -> Result<std::vector<Shape>> {
+        for (size_t i = 1; i < inputs.size(); ++i) {
+          THIMBLE_TRY(RequireShape(inputs[i], call.inputs[i], call.inputs[0]));
+        }
+        return std::vector<Shape>(num_outputs, call.inputs[0]);
+      };
+}
+
+}  // namespace thimble

@@ -1,0 +1,25 @@
+// What the shape rules of several ops have in common: requirements that say which input is wrong.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+
+namespace thimble {
+
+// Fails with "'gamma' has shape (3), expected (16)".
+Result<void> RequireShape(std::string_view port, const Shape& actual, const Shape& expected);
+// Fails with "'x' has shape (3), expected 4 dimensions (B, H, W, C)".
+Result<void> RequireRank(std::string_view port, const Shape& actual, size_t rank,
+                         std::string_view letters);
+// Fails with "kernel is 0, expected at least 1".
+Result<void> RequireAtLeast(std::string_view attribute, int64_t actual, int64_t least);
+
+// Shape rule: all inputs, whose names are given in order, have one shape; so have all the outputs.
+ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs = 1);
+
+}  // namespace thimble

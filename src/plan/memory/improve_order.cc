@@ -1,0 +1,124 @@
+#include "thimble/plan/memory/improve_order.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <numeric>
+
+#include "thimble/base/philox.h"
+
+namespace thimble {
+namespace {
+
+// One packing of n items looks at up to n² / 2 pairs. This many pairs take about 80 ms, so that 400
+// items get some 800 packings.
+constexpr size_t kMaxPairs = 64'000'000;
+// Few items need few tries: six have but 720 orders.
+constexpr size_t kMaxPackings = 4000;
+// Beyond 1500 items the work grows with their square again: some 0.2 s for 2000.
+constexpr size_t kMinPackings = 60;
+
+size_t CountPackings(size_t num_items) {
+  const size_t pairs = std::max<size_t>(1, num_items * num_items / 2);
+  return std::clamp(kMaxPairs / pairs, kMinPackings, kMaxPackings);
+}
+
+class Search {
+ public:
+  Search(std::span<const PackItem> items, Packing start)
+      : items_(items), packer_(items), best_(std::move(start)) {
+    order_.resize(items.size());
+    std::iota(order_.begin(), order_.end(), 0);
+    OrderByOffset();
+  }
+
+  Packing Run(size_t goal_bytes) {
+    const size_t num_packings = CountPackings(items_.size());
+    for (try_ = 0; try_ < num_packings && best_.peak_bytes > goal_bytes; ++try_) Step();
+    return std::move(best_);
+  }
+
+ private:
+  // Keeps a change that is no worse: most steps are sideways, and without them the search is stuck
+  // soon. Walking through worse packings was tried and gained less, for the longer packing takes.
+  void Step() {
+    saved_order_ = order_;
+    ChangeOrder();
+    if (!packer_.Pack(order_, Fit::kLowest, best_.peak_bytes, trial_)) {
+      order_.swap(saved_order_);
+      return;
+    }
+    std::swap(best_, trial_);
+    OrderByOffset();
+  }
+
+  // Packing in the order of the offsets can only lower items, and later moves start from a tidy
+  // order.
+  void OrderByOffset() {
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](uint32_t a, uint32_t b) { return best_.offsets[a] < best_.offsets[b]; });
+  }
+
+  // Packs an item at the peak, or one that lives together with it, earlier. Half of the tries
+  // change one item, a quarter two, and so on: many small steps, now and then a leap out of a dead
+  // end.
+  void ChangeOrder() {
+    const auto number = static_cast<uint32_t>(try_);
+    const int num_moves = 1 + std::countr_zero(number + 1);
+    for (int move = 0; move < num_moves; ++move) {
+      const std::array<uint32_t, 4> words =
+          Philox4x32({}, {number, static_cast<uint32_t>(move), 0, 0});
+      MoveEarlier(ChooseItem(words[0] % 4, words[1], words[2]), words[3]);
+    }
+  }
+
+  // One at the peak, one that lives together with it, or any.
+  uint32_t ChooseItem(uint32_t kind, uint32_t word, uint32_t companion_word) {
+    if (kind == 0) return UniformBelow(word, static_cast<uint32_t>(items_.size()));
+    const uint32_t top = ItemAtPeak(word);
+    return kind == 1 ? top : Companion(top, companion_word);
+  }
+
+  void MoveEarlier(uint32_t item, uint32_t word) {
+    const auto from = std::find(order_.begin(), order_.end(), item);
+    const auto position = static_cast<uint32_t>(from - order_.begin());
+    std::rotate(order_.begin() + UniformBelow(word, position + 1), from, from + 1);
+  }
+
+  uint32_t ItemAtPeak(uint32_t word) {
+    candidates_.clear();
+    for (uint32_t i = 0; i < items_.size(); ++i) {
+      if (best_.offsets[i] + items_[i].size_bytes == best_.peak_bytes) candidates_.push_back(i);
+    }
+    return Choose(word);
+  }
+
+  uint32_t Companion(uint32_t item, uint32_t word) {
+    candidates_.clear();
+    for (uint32_t i = 0; i < items_.size(); ++i) {
+      if (items_[i].Meets(items_[item])) candidates_.push_back(i);
+    }
+    return candidates_.empty() ? item : Choose(word);
+  }
+
+  uint32_t Choose(uint32_t word) const {
+    return candidates_[UniformBelow(word, static_cast<uint32_t>(candidates_.size()))];
+  }
+
+  std::span<const PackItem> items_;
+  Packer packer_;
+  Packing best_;
+  Packing trial_;
+  std::vector<uint32_t> order_;
+  std::vector<uint32_t> saved_order_;
+  std::vector<uint32_t> candidates_;
+  size_t try_ = 0;
+};
+
+}  // namespace
+
+Packing ImproveOrder(std::span<const PackItem> items, Packing start, size_t goal_bytes) {
+  return Search(items, std::move(start)).Run(goal_bytes);
+}
+
+}  // namespace thimble

@@ -1,0 +1,53 @@
+#include "thimble/plan/memory/pack_items.h"
+
+#include <algorithm>
+
+namespace thimble {
+
+bool Packer::Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes, Packing& packing) {
+  placed_.clear();
+  packing.offsets.resize(items_.size());
+  packing.peak_bytes = 0;
+  for (uint32_t index : order) {
+    const PackItem& item = items_[index];
+    const size_t offset = fit == Fit::kLowest ? LowestPlace(item) : TightestPlace(item);
+    packing.offsets[index] = offset;
+    packing.peak_bytes = std::max(packing.peak_bytes, offset + item.size_bytes);
+    if (packing.peak_bytes > limit_bytes) return false;
+    Insert(item, offset);
+  }
+  return true;
+}
+
+size_t Packer::LowestPlace(const PackItem& item) const {
+  size_t offset = 0;
+  for (const Placed& other : placed_) {
+    if (other.offset >= offset + item.size_bytes) break;
+    if (other.end_offset > offset && other.item.Meets(item)) offset = other.end_offset;
+  }
+  return offset;
+}
+
+size_t Packer::TightestPlace(const PackItem& item) const {
+  size_t free_from = 0;
+  size_t best_offset = 0;
+  size_t best_hole = kNoLimit;
+  for (const Placed& other : placed_) {
+    if (!other.item.Meets(item)) continue;
+    if (other.offset >= free_from + item.size_bytes && other.offset - free_from < best_hole) {
+      best_hole = other.offset - free_from;
+      best_offset = free_from;
+    }
+    free_from = std::max(free_from, other.end_offset);
+  }
+  return best_hole == kNoLimit ? free_from : best_offset;
+}
+
+void Packer::Insert(const PackItem& item, size_t offset) {
+  const auto place =
+      std::upper_bound(placed_.begin(), placed_.end(), offset,
+                       [](size_t key, const Placed& other) { return key < other.offset; });
+  placed_.insert(place, {offset, offset + item.size_bytes, item});
+}
+
+}  // namespace thimble

@@ -1,0 +1,36 @@
+// PlanPass: one decision of the planner. A technique is one pass and one line in pipeline.cc.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+#include "thimble/plan/draft.h"
+
+namespace thimble {
+
+// How a run with the technique relates to the plain run.
+enum class Exactness {
+  kSameBits,  // bit for bit, per SIMD target, for any number of threads
+  kEqual,     // equal to rounding: additions in another order
+  kLossy,     // measured, see the technique's page
+};
+std::string_view Name(Exactness exactness);
+
+struct PassInfo {
+  std::string_view name;
+  Exactness exactness = Exactness::kSameBits;
+  std::string_view what;  // one line for people
+};
+
+class PlanPass {
+ public:
+  virtual ~PlanPass() = default;
+  virtual PassInfo Info() const = 0;
+  // Changes the draft, which is valid before and after. Returns what it did, in one line.
+  virtual Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
+                                  const PlanOptions& options) const = 0;
+};
+
+}  // namespace thimble

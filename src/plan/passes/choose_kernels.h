@@ -1,0 +1,13 @@
+// Kernel choice: for every node the first kernel of the device that accepts it, with its scratch.
+#pragma once
+
+#include <memory>
+
+#include "thimble/plan/pass.h"
+
+namespace thimble {
+
+// Reads: shapes.  Changes: kernels.  Not a technique: every plan needs it and it cannot be skipped.
+std::unique_ptr<PlanPass> MakeChooseKernelsPass();
+
+}  // namespace thimble

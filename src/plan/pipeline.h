@@ -1,0 +1,22 @@
+// From a graph to a Plan: the passes in their one order, each verified and accounted for.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/plan/draft.h"
+#include "thimble/plan/pass.h"
+#include "thimble/plan/plan.h"
+
+namespace thimble {
+
+// All passes in the order in which they run.
+std::vector<std::unique_ptr<PlanPass>> PlanPasses();
+
+// Plans one graph above the given residents, which must hold every persistent value of the graph.
+// The result has passed VerifyPlan.
+Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
+                      const PlanOptions& options);
+
+}  // namespace thimble

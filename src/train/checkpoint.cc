@@ -1,0 +1,103 @@
+#include "thimble/train/checkpoint.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <string_view>
+#include <utility>
+
+#include "thimble/base/atomic_file.h"
+
+namespace thimble {
+namespace {
+
+constexpr const char* kVersionKey = "thimble.checkpoint_version";
+constexpr const char* kModelKey = "thimble.model";
+constexpr const char* kStepKey = "thimble.step";
+constexpr const char* kSimdKey = "thimble.simd_target";
+constexpr const char* kConfigKey = "thimble.config_digest";
+constexpr const char* kProgressKey = "thimble.progress";
+
+TensorMetadata ToMetadata(const CheckpointInfo& info) {
+  return {{kVersionKey, std::to_string(kCheckpointVersion)},
+          {kModelKey, info.model},
+          {kStepKey, std::to_string(info.step)},
+          {kSimdKey, info.simd_target},
+          {kConfigKey, info.config_digest},
+          {kProgressKey, info.progress_json}};
+}
+
+Result<std::string> TextOf(const SafetensorsReader& file, const char* key) {
+  const auto found = file.metadata().find(key);
+  if (found != file.metadata().end()) return found->second;
+  return BadInput(fmt::format("{}: not a checkpoint of Thimble: expected metadata '{}', found none",
+                              file.path(), key));
+}
+
+Result<int64_t> NumberOf(const SafetensorsReader& file, const char* key) {
+  THIMBLE_ASSIGN_OR_RETURN(const std::string text, TextOf(file, key));
+  int64_t number = 0;
+  const char* end = text.data() + text.size();
+  const auto [parsed_end, code] = std::from_chars(text.data(), end, number);
+  if (code == std::errc() && parsed_end == end && number >= 0) return number;
+  return BadInput(
+      fmt::format("{}: expected a number from 0 to 2^63 - 1 for metadata '{}', found {}",
+                  file.path(), key, QuoteName(text)));
+}
+
+Result<CheckpointInfo> InfoOf(const SafetensorsReader& file) {
+  // First of all: a newer format may have changed anything else.
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t version, NumberOf(file, kVersionKey));
+  if (version < 1 || version > kCheckpointVersion) {
+    return BadInput(fmt::format("{}: expected a checkpoint of format version 1 to {}, found {}: {}",
+                                file.path(), kCheckpointVersion, version,
+                                version < 1 ? "damaged" : "written by a newer Thimble"));
+  }
+  CheckpointInfo info;
+  info.format_version = static_cast<int>(version);
+  THIMBLE_ASSIGN_OR_RETURN(info.model, TextOf(file, kModelKey));
+  THIMBLE_ASSIGN_OR_RETURN(info.step, NumberOf(file, kStepKey));
+  THIMBLE_ASSIGN_OR_RETURN(info.simd_target, TextOf(file, kSimdKey));
+  THIMBLE_ASSIGN_OR_RETURN(info.config_digest, TextOf(file, kConfigKey));
+  THIMBLE_ASSIGN_OR_RETURN(info.progress_json, TextOf(file, kProgressKey));
+  return info;
+}
+
+}  // namespace
+
+std::string CheckpointPath(const std::string& folder) { return folder + "/state.safetensors"; }
+
+Result<void> SaveCheckpoint(const std::string& folder, const CheckpointInfo& info,
+                            std::span<const StoredTensor> tensors) {
+  THIMBLE_CHECK(info.step >= 0, "step {}", info.step);
+  THIMBLE_TRY(MakeFolder(folder));
+  return SaveTensors(CheckpointPath(folder), tensors, ToMetadata(info));
+}
+
+Result<std::optional<CheckpointInfo>> ReadCheckpointInfo(const std::string& folder) {
+  struct stat status = {};
+  if (::stat(CheckpointPath(folder).c_str(), &status) != 0 && errno == ENOENT) {
+    return std::optional<CheckpointInfo>();
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const SafetensorsReader file,
+                           SafetensorsReader::Open(CheckpointPath(folder)));
+  THIMBLE_ASSIGN_OR_RETURN(CheckpointInfo info, InfoOf(file));
+  return std::optional(std::move(info));
+}
+
+Result<CheckpointInfo> LoadCheckpoint(const std::string& folder, const std::string& model,
+                                      std::span<const StoredTensor> tensors) {
+  THIMBLE_ASSIGN_OR_RETURN(const SafetensorsReader file,
+                           SafetensorsReader::Open(CheckpointPath(folder)));
+  THIMBLE_ASSIGN_OR_RETURN(CheckpointInfo info, InfoOf(file));
+  if (info.model != model) {
+    return BadInput(fmt::format("{}: expected a checkpoint of model {}, found one of {}",
+                                file.path(), QuoteName(model), QuoteName(info.model)));
+  }
+  THIMBLE_TRY(LoadTensors(file, tensors, LoadRule::kExact));
+  return info;
+}
+
+}  // namespace thimble

@@ -1,0 +1,47 @@
+// Checkpoints: all that a run needs to go on, in one file "state.safetensors" of a folder. Tensors
+// are its tensors, everything else its metadata. The previous checkpoint is valid until the next
+// one is complete, so a run may be killed at any moment.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "thimble/base/result.h"
+#include "thimble/train/state_file.h"
+
+namespace thimble {
+
+// Raised when older programs can no longer read what is written.
+inline constexpr int kCheckpointVersion = 1;
+
+// What a checkpoint says beside its tensors. All strings must be UTF-8.
+struct CheckpointInfo {
+  int format_version = kCheckpointVersion;  // SaveCheckpoint always writes the current one
+  std::string model;                        // "wrn-28-2"
+  int64_t step = 0;                         // updates done; not negative
+  std::string simd_target;                  // results are the same bits only on the same target
+  std::string config_digest;                // of the settings that a resumed run must share
+  std::string progress_json;                // the trainer's own; not looked into here
+
+  friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
+};
+
+// The file that holds the checkpoint of `folder`.
+std::string CheckpointPath(const std::string& folder);
+
+// Makes the folder if needed and replaces its checkpoint.
+Result<void> SaveCheckpoint(const std::string& folder, const CheckpointInfo& info,
+                            std::span<const StoredTensor> tensors);
+
+// nullopt if the folder has no checkpoint or does not exist. kBadInput if there is one that is
+// damaged or of a newer format.
+Result<std::optional<CheckpointInfo>> ReadCheckpointInfo(const std::string& folder);
+
+// Fills the views. kBadInput, with the views untouched, if there is no checkpoint, it belongs to
+// another model than `model`, or its tensors are not exactly these.
+Result<CheckpointInfo> LoadCheckpoint(const std::string& folder, const std::string& model,
+                                      std::span<const StoredTensor> tensors);
+
+}  // namespace thimble

@@ -1,0 +1,48 @@
+// TrainConfig: everything a user can say about a run. The command line and TOML files fill it
+// through one table of options (options.h); the run folder keeps the resolved one.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "thimble/grad/training_graph.h"
+
+namespace thimble {
+
+struct TrainConfig {
+  // What
+  std::string model = "wrn-28-2";
+  std::string data = "shapes";
+  int64_t batch = 100;
+  int64_t validation = 0;        // images held out of the training set
+  std::string augment = "auto";  // auto: as the data set's usual recipe; none; crop-flip
+  // How
+  double learning_rate = 0.1;
+  std::string schedule = "constant";
+  int64_t warmup_steps = 0;
+  OptimizerSpec optimizer{.momentum = 0.9, .nesterov = false, .weight_decay = 5e-4};
+  int64_t epochs = 1;
+  int64_t steps = 0;  // 0: as many as the epochs have
+  uint64_t seed = 1;
+  std::string init;  // weights to start from, instead of random ones
+  // Memory
+  int64_t scratch_bytes = 1 << 20;  // per thread
+  int64_t budget_bytes = 0;         // 0: no limit
+  std::set<std::string> without;    // passes left out, to measure them
+  // Where
+  int64_t threads = 0;  // 0: as many as the machine has cores
+  std::string simd = "auto";
+  std::string out;
+  bool resume = false;
+  int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
+  int64_t eval_every = 1;        // epochs; 0: only at the end
+  int64_t log_every = 50;        // steps per line in metrics.jsonl
+  int64_t prefetch = 2;          // slots of the prefetch ring
+};
+
+// The number of threads the run uses: config.threads, or the machine's.
+int ResolvedThreads(const TrainConfig& config);
+
+}  // namespace thimble

@@ -1,0 +1,21 @@
+// Writes training batches as the network will see them, for comparisons with other programs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "thimble/base/result.h"
+#include "thimble/data/image_dataset.h"
+#include "thimble/train/config.h"
+
+namespace thimble {
+
+// A safetensors file with "images" u8 (steps, B, H, W, C) and "labels" i32 (steps, B): the first
+// steps of a training with this configuration. Requires that these are full batches.
+Result<void> DumpBatches(const TrainConfig& config, const ImageData& data, int64_t num_steps,
+                         const std::string& path);
+
+// The augmentation that the configuration asks for, or the data set's usual one.
+Augmentation ChosenAugmentation(const TrainConfig& config, const ImageData& data);
+
+}  // namespace thimble

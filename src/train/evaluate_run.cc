@@ -1,0 +1,49 @@
+#include "thimble/train/evaluate_run.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/train/initialize.h"
+#include "thimble/train/training_program.h"
+
+namespace thimble {
+namespace {
+
+const ImageDataset* PartOf(const ImageData& data, const std::string& part) {
+  if (part == "train") return data.train.get();
+  if (part == "validation") return data.validation.get();
+  return data.test.get();
+}
+
+}  // namespace
+
+Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
+                                      const std::string& part, const OpRegistry& ops) {
+  THIMBLE_TRY(PinSimdTarget(config.simd));
+  THIMBLE_ASSIGN_OR_RETURN(
+      const ImageData data,
+      OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));
+  const ImageDataset* dataset = PartOf(data, part);
+  if (dataset == nullptr) return BadInput("--part validation: needs --validation N");
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
+                           MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
+  THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
+  THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::Create(program.program, ops));
+  THIMBLE_TRY(LoadTensors(weights, PersistentTensors(*executor, false), LoadRule::kExact));
+  EvaluationRun run;
+  THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *dataset));
+  run.arena_bytes = static_cast<int64_t>(program.program.arena_bytes);
+  run.json = nlohmann::ordered_json{{"model", config.model},
+                                    {"part", part},
+                                    {"images", run.evaluation.images},
+                                    {"loss", run.evaluation.loss},
+                                    {"accuracy", run.evaluation.accuracy},
+                                    {"arena_bytes", run.arena_bytes}}
+                 .dump(1) +
+             "\n";
+  return run;
+}
+
+}  // namespace thimble

@@ -1,0 +1,24 @@
+// Evaluating weights from a file, in an arena of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+#include "thimble/train/config.h"
+#include "thimble/train/evaluate.h"
+
+namespace thimble {
+
+struct EvaluationRun {
+  Evaluation evaluation;
+  int64_t arena_bytes = 0;
+  std::string json;
+};
+
+// `part` is "train", "validation" or "test".
+Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
+                                      const std::string& part, const OpRegistry& ops);
+
+}  // namespace thimble

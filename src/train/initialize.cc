@@ -1,0 +1,61 @@
+#include "thimble/train/initialize.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "thimble/base/philox.h"
+
+namespace thimble {
+namespace {
+
+float Draw(const InitRule& rule, const RandomSource& source, uint32_t tensor, uint64_t element) {
+  const auto scale = static_cast<float>(rule.scale);
+  switch (rule.kind) {
+    case InitRule::Kind::kConstant:
+      return scale;
+    case InitRule::Kind::kNormal: {
+      const auto words = source.Words(0, tensor, element);
+      return scale * NormalFloat(words[0], words[1]);
+    }
+    case InitRule::Kind::kUniform:
+      return scale * (2 * UniformFloat(source.Words(0, tensor, element)[0]) - 1);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed) {
+  for (const Resident& resident : executor.program().residents.residents) {
+    if (resident.category != Category::kOptimizer) continue;
+    const auto bytes = executor.ResidentBytes(resident.name);
+    std::memset(bytes.data(), 0, bytes.size());
+  }
+  const RandomSource source(seed, RandomPurpose::kInit);
+  for (size_t tensor = 0; tensor < inits.size(); ++tensor) {
+    const auto bytes = executor.ResidentBytes(inits[tensor].name);
+    auto* elements = reinterpret_cast<float*>(bytes.data());  // NOLINT: the arena is raw storage
+    for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
+      elements[i] = Draw(inits[tensor], source, static_cast<uint32_t>(tensor), i);
+    }
+  }
+}
+
+std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state) {
+  std::vector<StoredTensor> tensors;
+  std::set<std::string_view> seen;
+  for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
+    for (const Value& value : executor.program().plans[plan].graph.values) {
+      if (!IsPersistent(value.role) || value.producer.valid()) continue;
+      if (value.role == Role::kState && !with_state) continue;
+      if (!seen.insert(value.name).second) continue;
+      const bool convolution = value.shape.rank() == 4;
+      tensors.push_back({value.name, executor.View(plan, value.name),
+                         convolution ? FileLayout::kOhwiToOihw : FileLayout::kAsStored});
+    }
+  }
+  return tensors;
+}
+
+}  // namespace thimble

@@ -1,0 +1,21 @@
+// The starting point of a run: random parameters, statistics, zero momentum.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "thimble/exec/executor.h"
+#include "thimble/model/network_builder.h"
+#include "thimble/train/state_file.h"
+
+namespace thimble {
+
+// Fills every parameter and statistic by its rule from the seed, and all optimizer state with
+// zeros.
+void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed);
+
+// Views of the persistent values of the program's plans, in a fixed order, for files: convolution
+// weights in PyTorch's layout. `with_state` adds the optimizer's.
+std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state);
+
+}  // namespace thimble

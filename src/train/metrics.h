@@ -1,0 +1,15 @@
+// Lines of metrics.jsonl and the content of summary.json.
+#pragma once
+
+#include <string>
+
+#include "thimble/train/config.h"
+#include "thimble/train/trainer.h"
+
+namespace thimble {
+
+std::string StepMetrics(int64_t step, double loss, double learning_rate);
+std::string EpochMetrics(const EpochReport& report, int64_t step);
+std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config);
+
+}  // namespace thimble

@@ -1,0 +1,264 @@
+#include "thimble/train/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <thread>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/train/schedule.h"
+
+namespace thimble {
+namespace {
+
+Error WrongValue(const std::string& name, std::string_view text, std::string_view expected) {
+  return BadInput(fmt::format("--{} {}: expected {}", name, text, expected));
+}
+
+template <class T>
+bool ParseWhole(std::string_view text, T& value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+// `field` returns a reference into the configuration.
+template <class Field>
+Option Text(std::string name, std::string help, bool decides, Field field) {
+  return {name,
+          OptionKind::kText,
+          std::move(help),
+          decides,
+          [field](TrainConfig& config, std::string_view text) -> Result<void> {
+            field(config) = std::string(text);
+            return {};
+          },
+          [field](const TrainConfig& config) { return field(const_cast<TrainConfig&>(config)); }};
+}
+
+template <class Field>
+Option Integer(std::string name, std::string help, bool decides, int64_t minimum, Field field) {
+  return {name,
+          OptionKind::kInteger,
+          std::move(help),
+          decides,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            int64_t value = 0;
+            if (!ParseWhole(text, value) || value < minimum) {
+              return WrongValue(name, text, fmt::format("a whole number, at least {}", minimum));
+            }
+            field(config) = static_cast<std::remove_reference_t<decltype(field(config))>>(value);
+            return {};
+          },
+          [field](const TrainConfig& config) {
+            return fmt::format("{}", field(const_cast<TrainConfig&>(config)));
+          }};
+}
+
+template <class Field>
+Option Number(std::string name, std::string help, Field field) {
+  return {name,
+          OptionKind::kNumber,
+          std::move(help),
+          true,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            double value = 0;
+            if (!ParseWhole(text, value) || !std::isfinite(value) || value < 0) {
+              return WrongValue(name, text, "a number, at least 0");
+            }
+            field(config) = value;
+            return {};
+          },
+          [field](const TrainConfig& config) {
+            return fmt::format("{}", field(const_cast<TrainConfig&>(config)));
+          }};
+}
+
+template <class Field>
+Option Size(std::string name, std::string help, Field field) {
+  return {name,
+          OptionKind::kSize,
+          std::move(help),
+          false,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            auto bytes = ParseByteSize(text);
+            if (!bytes.ok()) return WithContext("--" + name, bytes.error());
+            field(config) = *bytes;
+            return {};
+          },
+          [field](const TrainConfig& config) {
+            return fmt::format("{}", field(const_cast<TrainConfig&>(config)));
+          }};
+}
+
+template <class Field>
+Option Switch(std::string name, std::string help, bool decides, Field field) {
+  return {name,
+          OptionKind::kSwitch,
+          std::move(help),
+          decides,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            if (text != "true" && text != "false") return WrongValue(name, text, "true or false");
+            field(config) = text == "true";
+            return {};
+          },
+          [field](const TrainConfig& config) {
+            return std::string(field(const_cast<TrainConfig&>(config)) ? "true" : "false");
+          }};
+}
+
+Option Without() {
+  return {
+      "without",
+      OptionKind::kText,
+      "planner passes to leave out, to measure them: order,in-place,placement",
+      false,
+      [](TrainConfig& config, std::string_view text) -> Result<void> {
+        config.without.clear();
+        while (!text.empty()) {
+          const size_t comma = std::min(text.find(','), text.size());
+          config.without.emplace(text.substr(0, comma));
+          text.remove_prefix(std::min(comma + 1, text.size()));
+        }
+        return {};
+      },
+      [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); }};
+}
+
+std::vector<Option> MakeOptions() {
+  using C = TrainConfig;
+  return {
+      Text(
+          "model", "network: wrn-DEPTH-WIDTH (see `thimble models`)", true,
+          [](C & c) -> auto& { return c.model; }),
+      Text(
+          "data", "shapes[:TRAIN[,TEST]], cifar10:DIR or cifar100:DIR (see `thimble data`)", true,
+          [](C & c) -> auto& { return c.data; }),
+      Integer(
+          "batch", "samples per update", true, 1, [](C & c) -> auto& { return c.batch; }),
+      Integer(
+          "validation", "images held out of the training set to choose the best weights", true, 0,
+          [](C & c) -> auto& { return c.validation; }),
+      Text(
+          "augment", "auto (as usual for the data), none or crop-flip", true,
+          [](C & c) -> auto& { return c.augment; }),
+      Number(
+          "lr", "learning rate", [](C & c) -> auto& { return c.learning_rate; }),
+      Text(
+          "schedule", "constant, cosine, or steps:EPOCH,EPOCH,…:FACTOR (steps:60,120,160:0.2)",
+          true, [](C & c) -> auto& { return c.schedule; }),
+      Integer(
+          "warmup", "steps over which the learning rate rises from 0", true, 0,
+          [](C & c) -> auto& { return c.warmup_steps; }),
+      Number(
+          "momentum", "of stochastic gradient descent; 0 keeps no momentum array",
+          [](C & c) -> auto& { return c.optimizer.momentum; }),
+      Switch(
+          "nesterov", "Nesterov instead of heavy-ball momentum", true,
+          [](C & c) -> auto& { return c.optimizer.nesterov; }),
+      Number(
+          "weight-decay", "added to the gradient of every parameter",
+          [](C & c) -> auto& { return c.optimizer.weight_decay; }),
+      Integer(
+          "epochs", "passes over the training set", false, 0,
+          [](C & c) -> auto& { return c.epochs; }),
+      Integer(
+          "steps", "updates in all; 0: as many as the epochs have", false, 0,
+          [](C & c) -> auto& { return c.steps; }),
+      Integer(
+          "seed", "of weights, order and augmentation", true, 0,
+          [](C & c) -> auto& { return c.seed; }),
+      Text(
+          "init", "weights to start from (a .safetensors file)", true,
+          [](C & c) -> auto& { return c.init; }),
+      Size(
+          "scratch", "bytes per thread for packed panels",
+          [](C & c) -> auto& { return c.scratch_bytes; }),
+      Size(
+          "budget", "the arena may not be larger than this; 0: no limit",
+          [](C & c) -> auto& { return c.budget_bytes; }),
+      Without(),
+      Integer(
+          "threads", "0: as many as the machine has cores", false, 0,
+          [](C & c) -> auto& { return c.threads; }),
+      Text(
+          "simd", "auto, or a target that `thimble models --simd` lists", false,
+          [](C & c) -> auto& { return c.simd; }),
+      Text(
+          "out", "run folder", false, [](C & c) -> auto& { return c.out; }),
+      Switch(
+          "resume", "continue the run in --out, or start it where there is none", false,
+          [](C & c) -> auto& { return c.resume; }),
+      Integer(
+          "checkpoint-every", "steps between checkpoints; 0: at the end of each epoch", false, 0,
+          [](C & c) -> auto& { return c.checkpoint_every; }),
+      Integer(
+          "eval-every", "epochs between evaluations; 0: only at the end", false, 0,
+          [](C & c) -> auto& { return c.eval_every; }),
+      Integer(
+          "log-every", "steps per line of metrics.jsonl", false, 1,
+          [](C & c) -> auto& { return c.log_every; }),
+      Integer(
+          "prefetch", "batches read ahead; 0 reads them in the loop", false, 0,
+          [](C & c) -> auto& { return c.prefetch; }),
+  };
+}
+
+}  // namespace
+
+int ResolvedThreads(const TrainConfig& config) {
+  if (config.threads > 0) return static_cast<int>(config.threads);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+const std::vector<Option>& TrainOptions() {
+  static const std::vector<Option> options = MakeOptions();
+  return options;
+}
+
+const Option* FindOption(std::string_view name) {
+  for (const Option& option : TrainOptions()) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+Result<void> CheckConfig(const TrainConfig& config) {
+  // More threads than this are a slip; each costs scratch.
+  constexpr int64_t kMaxThreads = 1024;
+  // 256 bytes per thread cannot hold one row of panels; kernels promise to work from 16 KiB on.
+  constexpr int64_t kMinScratchBytes = 16 << 10;
+  if (config.batch < 1)
+    return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
+  if (config.threads > kMaxThreads) {
+    return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));
+  }
+  if (config.scratch_bytes < kMinScratchBytes) {
+    return BadInput(fmt::format("--scratch {}: at least {} per thread", config.scratch_bytes,
+                                kMinScratchBytes));
+  }
+  if (config.optimizer.momentum >= 1) {
+    return BadInput(fmt::format("--momentum {}: must be less than 1", config.optimizer.momentum));
+  }
+  if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
+    return BadInput("--nesterov needs --momentum above 0");
+  }
+  if (config.augment != "auto" && config.augment != "none" && config.augment != "crop-flip") {
+    return WrongValue("augment", config.augment, "auto, none or crop-flip");
+  }
+  if (auto schedule = ParseSchedule(config.schedule); !schedule.ok()) return schedule.error();
+  return {};
+}
+
+std::string FirstDifference(const TrainConfig& saved, const TrainConfig& now) {
+  for (const Option& option : TrainOptions()) {
+    if (!option.decides_results || option.get(saved) == option.get(now)) continue;
+    return fmt::format("--{} was '{}' and is now '{}'", option.name, option.get(saved),
+                       option.get(now));
+  }
+  return {};
+}
+
+}  // namespace thimble

@@ -1,0 +1,46 @@
+// Options: the one table that command line, TOML files and config.toml are made from.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/train/config.h"
+
+namespace thimble {
+
+enum class OptionKind { kText, kInteger, kNumber, kSize, kSwitch };
+
+struct Option {
+  std::string name;  // "weight-decay": --weight-decay, and the key in TOML
+  OptionKind kind = OptionKind::kText;
+  std::string help;
+  // A resumed run must have the same value, or its results would not be those of one run.
+  bool decides_results = false;
+  std::function<Result<void>(TrainConfig&, std::string_view text)>
+      set;                                             // switches take "true"/"false"
+  std::function<std::string(const TrainConfig&)> get;  // what `set` accepts
+};
+
+const std::vector<Option>& TrainOptions();
+// nullptr where there is none.
+const Option* FindOption(std::string_view name);
+
+// Whether the values go together (batch at least 1, known schedule, …); the first thing that is
+// wrong.
+Result<void> CheckConfig(const TrainConfig& config);
+
+// Reads a TOML file of options into `config`. Unknown keys and wrong types are errors with their
+// line.
+Result<void> ReadConfigFile(const std::string& path, TrainConfig& config);
+
+// The resolved configuration as TOML that ReadConfigFile takes back.
+std::string ToToml(const TrainConfig& config);
+
+// The first option that decides results and differs; empty if there is none.
+std::string FirstDifference(const TrainConfig& saved, const TrainConfig& now);
+
+}  // namespace thimble

@@ -1,0 +1,309 @@
+#include "thimble/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "thimble/data/batches.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/exec/executor.h"
+#include "thimble/plan/plan_json.h"
+#include "thimble/train/batch_feed.h"
+#include "thimble/train/checkpoint.h"
+#include "thimble/train/dump_batches.h"
+#include "thimble/train/initialize.h"
+#include "thimble/train/metrics.h"
+#include "thimble/train/options.h"
+#include "thimble/train/run_folder.h"
+#include "thimble/train/run_state.h"
+#include "thimble/train/schedule.h"
+#include "thimble/train/stop_signal.h"
+
+namespace thimble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One run from start to end. Members are made in the order in which they depend on each other.
+class Trainer {
+ public:
+  Trainer(const TrainConfig& config, const OpRegistry& ops, TrainObserver& observer)
+      : config_(config), ops_(ops), observer_(observer) {}
+
+  Result<TrainSummary> Run() {
+    THIMBLE_TRY(Prepare());
+    THIMBLE_TRY(StartOrResume());
+    THIMBLE_TRY(Loop());
+    return Finish();
+  }
+
+ private:
+  Result<void> Prepare();
+  Result<void> StartOrResume();
+  Result<void> Loop();
+  Result<void> Step(BatchFeed& feed);
+  Result<void> EndEpoch();
+  Result<void> LogStep(double loss, double learning_rate);
+  Result<void> SaveCheckpointNow();
+  Result<void> SaveWeights(const std::string& name) const;
+  Result<TrainSummary> Finish();
+  TrainSummary Summarize() const;
+  Result<void> CheckMemory(const TrainSummary& summary) const;
+
+  double ImagesPerSecond() const {
+    return step_seconds_ > 0 ? static_cast<double>(step_samples_) / step_seconds_ : 0;
+  }
+  bool done() const { return state_.step >= schedule_span_.num_steps; }
+  bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
+  int64_t epochs_done() const { return state_.step / schedule_span_.steps_per_epoch; }
+
+  const TrainConfig config_;
+  const OpRegistry& ops_;
+  TrainObserver& observer_;
+  ImageData data_;
+  std::optional<TrainBatches> batches_;
+  TrainingProgram program_;
+  int64_t plain_arena_bytes_ = 0;
+  std::optional<RunFolder> folder_;
+  std::unique_ptr<Executor> executor_;
+  Schedule schedule_;
+  ScheduleSpan schedule_span_;
+  RunState state_;
+  std::optional<StopSignal> stop_;
+  Clock::time_point started_;
+  double seconds_before_ = 0;  // by earlier sessions of this run
+  // Plain steps of this session, for the rate: audited ones are left out.
+  double step_seconds_ = 0;
+  int64_t step_samples_ = 0;
+};
+
+Result<void> Trainer::Prepare() {
+  THIMBLE_TRY(CheckConfig(config_));
+  THIMBLE_TRY(PinSimdTarget(config_.simd));
+  THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
+  THIMBLE_ASSIGN_OR_RETURN(
+      data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
+  THIMBLE_ASSIGN_OR_RETURN(program_,
+                           MakeTrainingProgram(config_, SpecOf(data_), CountsOf(data_), ops_));
+  THIMBLE_TRY(CheckBudget(program_.program, config_.budget_bytes));
+  THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
+                           PlainArenaBytes(config_, SpecOf(data_), CountsOf(data_), ops_));
+  batches_.emplace(*data_.train, program_.batch, config_.seed, ChosenAugmentation(config_, data_));
+  schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
+  schedule_span_.num_steps =
+      config_.steps > 0 ? config_.steps : config_.epochs * schedule_span_.steps_per_epoch;
+  schedule_span_.warmup_steps = config_.warmup_steps;
+  return {};
+}
+
+Result<void> Trainer::StartOrResume() {
+  THIMBLE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(config_));
+  THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
+                           ReadCheckpointInfo(folder_->checkpoint_folder()));
+  if (checkpoint && config_.simd == "auto" && !PinSimdTarget(checkpoint->simd_target).ok()) {
+    observer_.OnMessage(
+        fmt::format("the checkpoint was made with {}, which this machine lacks: going "
+                    "on with {}, not bit for bit",
+                    checkpoint->simd_target, ActiveSimdTarget()));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
+  InitializeResidents(*executor_, program_.inits, config_.seed);
+  if (checkpoint) {
+    THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
+                             LoadCheckpoint(folder_->checkpoint_folder(), config_.model,
+                                            PersistentTensors(*executor_, true)));
+    auto state = RunStateFromJson(loaded.progress_json);
+    if (!state.ok())
+      return WithContext(CheckpointPath(folder_->checkpoint_folder()), state.error());
+    state_ = *state;
+    seconds_before_ = state_.seconds;
+    observer_.OnMessage(fmt::format("resuming at step {}", state_.step));
+  } else {
+    if (!config_.init.empty()) {
+      THIMBLE_TRY(
+          LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
+    }
+    THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
+    THIMBLE_TRY(folder_->Write("plan.json", ProgramJson(program_.program, ops_)));
+  }
+  return folder_->StartMetrics(state_.metrics_bytes);
+}
+
+Result<void> Trainer::Loop() {
+  observer_.OnStart(program_, folder_->path());
+  stop_.emplace();
+  started_ = Clock::now();
+  BatchFeed feed(*batches_, *executor_, config_.prefetch);
+  feed.Start(state_.step, schedule_span_.num_steps);
+  while (!done() && !stop_->requested()) {
+    THIMBLE_TRY(Step(feed));
+    const bool epoch_end = at_epoch_end() || done();
+    if (epoch_end) THIMBLE_TRY(EndEpoch());
+    const bool due =
+        config_.checkpoint_every > 0 ? state_.step % config_.checkpoint_every == 0 : epoch_end;
+    if (due || done()) THIMBLE_TRY(SaveCheckpointNow());
+  }
+  if (!done()) {
+    THIMBLE_TRY(SaveCheckpointNow());
+    observer_.OnMessage(fmt::format("stopped at step {} of {}; continue with --resume --out {}",
+                                    state_.step, schedule_span_.num_steps, folder_->path()));
+  }
+  return {};
+}
+
+Result<void> Trainer::Step(BatchFeed& feed) {
+  const int64_t count = batches_->CountAt(state_.step);
+  const size_t plan = program_.TrainPlan(count);
+  const double rate = LearningRate(schedule_, schedule_span_, config_.learning_rate, state_.step);
+  const auto start = Clock::now();
+  executor_->Prepare(plan);
+  THIMBLE_TRY(feed.Next(state_.step, executor_->View(plan, kImagesInput).As<uint8_t>(),
+                        executor_->View(plan, kLabelsInput).As<int32_t>()));
+  executor_->View(plan, kLearningRateInput).As<float>()[0] = static_cast<float>(rate);
+  executor_->Run(plan);
+  if (!executor_->last_run_was_audited()) {
+    step_seconds_ += SecondsSince(start);
+    step_samples_ += count;
+  }
+  const double loss = static_cast<double>(executor_->View(plan, kLossOutput).As<float>()[0]);
+  if (!std::isfinite(loss)) {
+    return Failed(
+        fmt::format("the loss is {} at step {}: training has diverged; the last checkpoint "
+                    "is kept; a lower --lr or --warmup would help",
+                    loss, state_.step));
+  }
+  state_.loss_sum += loss * static_cast<double>(count);
+  state_.correct += executor_->View(plan, kCorrectOutput).As<int32_t>()[0];
+  state_.samples += count;
+  ++state_.step;
+  return LogStep(loss, rate);
+}
+
+Result<void> Trainer::LogStep(double loss, double learning_rate) {
+  const auto samples = static_cast<double>(state_.samples);
+  observer_.OnStep({state_.step, schedule_span_.num_steps, schedule_span_.steps_per_epoch,
+                    state_.loss_sum / samples, static_cast<double>(state_.correct) / samples,
+                    learning_rate, ImagesPerSecond(), program_.program.arena_bytes});
+  if (state_.step % config_.log_every != 0) return {};
+  return folder_->AppendMetrics(StepMetrics(state_.step, loss, learning_rate));
+}
+
+Result<void> Trainer::EndEpoch() {
+  state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
+  state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
+  state_.loss_sum = 0;
+  state_.correct = state_.samples = 0;
+  EpochReport report{.epoch = epochs_done(),
+                     .train_loss = state_.train_loss,
+                     .train_accuracy = state_.train_accuracy};
+  report.evaluated = done() || (config_.eval_every > 0 && report.epoch % config_.eval_every == 0);
+  if (report.evaluated) {
+    if (data_.validation) {
+      THIMBLE_ASSIGN_OR_RETURN(report.validation,
+                               Evaluate(*executor_, program_, *data_.validation));
+    }
+    THIMBLE_ASSIGN_OR_RETURN(report.test, Evaluate(*executor_, program_, *data_.test));
+    state_.test_loss = report.test.loss;
+    state_.test_accuracy = report.test.accuracy;
+    const double accuracy = data_.validation ? report.validation.accuracy : report.test.accuracy;
+    if (accuracy > state_.best_accuracy) {
+      state_.best_accuracy = accuracy;
+      state_.best_epoch = report.epoch;
+      THIMBLE_TRY(SaveWeights("best.safetensors"));
+    }
+  }
+  THIMBLE_TRY(SaveWeights("weights.safetensors"));
+  report.seconds = seconds_before_ + SecondsSince(started_);
+  observer_.OnEpoch(report);
+  return folder_->AppendMetrics(EpochMetrics(report, state_.step));
+}
+
+Result<void> Trainer::SaveWeights(const std::string& name) const {
+  return SaveTensors(
+      folder_->File(name), PersistentTensors(*executor_, false),
+      {{"model", config_.model}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
+}
+
+Result<void> Trainer::SaveCheckpointNow() {
+  state_.seconds = seconds_before_ + SecondsSince(started_);
+  state_.metrics_bytes = folder_->metrics_bytes();
+  CheckpointInfo info;
+  info.model = config_.model;
+  info.step = state_.step;
+  info.simd_target = ActiveSimdTarget();
+  info.progress_json = ToJson(state_);
+  return SaveCheckpoint(folder_->checkpoint_folder(), info, PersistentTensors(*executor_, true));
+}
+
+TrainSummary Trainer::Summarize() const {
+  const AllocationCounts allocations = executor_->allocations_in_runs();
+  TrainSummary summary;
+  summary.run_folder = folder_->path();
+  summary.finished = done();
+  summary.steps = state_.step;
+  summary.train_loss = state_.train_loss;
+  summary.train_accuracy = state_.train_accuracy;
+  summary.test_loss = state_.test_loss;
+  summary.test_accuracy = state_.test_accuracy;
+  summary.best_accuracy = state_.best_accuracy;
+  summary.best_epoch = state_.best_epoch;
+  summary.seconds = seconds_before_ + SecondsSince(started_);
+  summary.images_per_second = ImagesPerSecond();
+  summary.parameters = CountParameters(program_.main_plan().graph);
+  summary.plain_arena_bytes = plain_arena_bytes_;
+  summary.arena_bytes = static_cast<int64_t>(program_.program.arena_bytes);
+  summary.lower_bound_bytes = static_cast<int64_t>(program_.main_plan().lower_bound_bytes);
+  summary.planned_peak_bytes = static_cast<int64_t>(executor_->planned_peak_bytes());
+  summary.measured_peak_bytes = static_cast<int64_t>(executor_->audit().measured_peak_bytes());
+  summary.arena_resident_bytes = executor_->arena().ResidentBytes();
+  summary.process_peak_bytes = ProcessPeakBytes();
+  summary.heap_calls_in_steps = allocations.heap_calls;
+  summary.map_calls_in_steps = allocations.map_calls;
+  summary.simd = ActiveSimdTarget();
+  summary.threads = executor_->pool().num_threads();
+  return summary;
+}
+
+Result<void> Trainer::CheckMemory(const TrainSummary& summary) const {
+  const auto& faults = executor_->audit().faults();
+  if (!faults.empty()) {
+    return Failed(fmt::format("planned and measured memory differ in {} places; the first: {}",
+                              faults.size(), faults.front()));
+  }
+  // A run that was stopped before its first step has nothing to compare.
+  const bool ran = summary.planned_peak_bytes > 0;
+  if (ran && summary.planned_peak_bytes != summary.measured_peak_bytes) {
+    return Failed(fmt::format("planned peak {} bytes, measured {}", summary.planned_peak_bytes,
+                              summary.measured_peak_bytes));
+  }
+  if (summary.heap_calls_in_steps != 0 || summary.map_calls_in_steps != 0) {
+    return Failed(fmt::format("memory was allocated during steps: {} heap and {} mapping calls",
+                              summary.heap_calls_in_steps, summary.map_calls_in_steps));
+  }
+  return {};
+}
+
+Result<TrainSummary> Trainer::Finish() {
+  if (state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
+  executor_->ScanArena();
+  TrainSummary summary = Summarize();
+  summary.json = SummaryJson(summary, config_);
+  THIMBLE_TRY(folder_->Write("summary.json", summary.json));
+  THIMBLE_TRY(CheckMemory(summary));
+  return summary;
+}
+
+}  // namespace
+
+Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
+                           TrainObserver& observer) {
+  return Trainer(config, ops, observer).Run();
+}
+
+}  // namespace thimble

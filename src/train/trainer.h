@@ -1,0 +1,79 @@
+// The training loop: data in, updates, evaluation, files of the run folder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+#include "thimble/train/config.h"
+#include "thimble/train/evaluate.h"
+#include "thimble/train/training_program.h"
+
+namespace thimble {
+
+// Where a run stands; enough for a progress bar.
+struct Progress {
+  int64_t step = 0;  // updates done
+  int64_t num_steps = 0;
+  int64_t steps_per_epoch = 1;
+  double loss = 0;      // mean of the epoch so far
+  double accuracy = 0;  // on the training images of the epoch so far
+  double learning_rate = 0;
+  double images_per_second = 0;
+  size_t arena_bytes = 0;
+};
+
+struct EpochReport {
+  int64_t epoch = 0;  // finished ones, from 1
+  double train_loss = 0;
+  double train_accuracy = 0;
+  bool evaluated = false;
+  Evaluation validation = {};  // images = 0 where there is no validation set
+  Evaluation test = {};
+  double seconds = 0;  // of the whole run so far
+};
+
+// What a run tells while it goes on.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void OnStart(const TrainingProgram& /*program*/, const std::string& /*run_folder*/) {}
+  virtual void OnStep(const Progress& /*progress*/) {}
+  virtual void OnEpoch(const EpochReport& /*report*/) {}
+  virtual void OnMessage(const std::string& /*line*/) {}
+};
+
+struct TrainSummary {
+  std::string run_folder;
+  bool finished = false;  // false: stopped by a signal, to be resumed
+  int64_t steps = 0;
+  double train_loss = 0;  // of the last epoch
+  double train_accuracy = 0;
+  double test_loss = 0;
+  double test_accuracy = 0;
+  double best_accuracy = 0;  // on the validation set, or the test set where there is none
+  int64_t best_epoch = 0;
+  double seconds = 0;
+  double images_per_second = 0;
+  int64_t parameters = 0;
+  int64_t plain_arena_bytes = 0;  // the same work without any technique
+  int64_t arena_bytes = 0;
+  int64_t lower_bound_bytes = 0;
+  int64_t planned_peak_bytes = 0;
+  int64_t measured_peak_bytes = 0;
+  int64_t arena_resident_bytes = 0;  // whole pages, from the operating system
+  int64_t process_peak_bytes = 0;
+  int64_t heap_calls_in_steps = 0;
+  int64_t map_calls_in_steps = 0;
+  std::string simd;
+  int threads = 0;
+  std::string json;  // as in summary.json
+};
+
+// Trains as configured. On success planned and measured memory agree and nothing was allocated
+// during a step; where they do not, the run folder is complete and the error says what differed.
+Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
+                           TrainObserver& observer);
+
+}  // namespace thimble

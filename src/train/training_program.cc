@@ -1,0 +1,162 @@
+#include "thimble/train/training_program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/grad/training_graph.h"
+#include "thimble/plan/memory/accounting.h"
+
+namespace thimble {
+namespace {
+
+std::string TrainName(int64_t samples) { return fmt::format("train {}", samples); }
+std::string EvaluateName(int64_t samples) { return fmt::format("evaluate {}", samples); }
+
+size_t FindPlan(const Program& program, const std::string& name) {
+  const auto found = std::find(program.names.begin(), program.names.end(), name);
+  THIMBLE_CHECK(found != program.names.end(), "no plan '{}'", name);
+  return static_cast<size_t>(found - program.names.begin());
+}
+
+// Batch sizes that occur when `images` are taken `batch` at a time, largest first.
+std::set<int64_t, std::greater<>> BatchSizes(int64_t images, int64_t batch) {
+  std::set<int64_t, std::greater<>> sizes;
+  if (images >= batch) sizes.insert(batch);
+  if (images % batch != 0) sizes.insert(images % batch);
+  return sizes;
+}
+
+std::vector<Resident> PrefetchRing(const TrainConfig& config, const ImageSpec& images) {
+  const int64_t image_bytes = images.height * images.width * images.channels;
+  std::vector<Resident> ring;
+  for (int64_t slot = 0; slot < config.prefetch; ++slot) {
+    ring.push_back({RingImagesName(slot), static_cast<size_t>(config.batch * image_bytes), 0,
+                    Category::kData});
+    ring.push_back({RingLabelsName(slot), static_cast<size_t>(config.batch) * sizeof(int32_t), 0,
+                    Category::kData});
+  }
+  return ring;
+}
+
+PlanOptions MakePlanOptions(const TrainConfig& config) {
+  PlanOptions options;
+  options.limits.threads = ResolvedThreads(config);
+  options.limits.scratch_bytes_per_thread = static_cast<size_t>(config.scratch_bytes);
+  options.skipped_passes = config.without;
+  return options;
+}
+
+Result<void> AddEvaluation(const TrainingProgram& result, const OpRegistry& ops,
+                           const std::set<int64_t, std::greater<>>& sizes,
+                           std::vector<NamedGraph>& graphs) {
+  for (int64_t samples : sizes) {
+    THIMBLE_ASSIGN_OR_RETURN(Network network,
+                             BuildNetwork(result.model, ops, samples, Mode::kEvaluate));
+    graphs.push_back({EvaluateName(samples), std::move(network.graph)});
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string RingImagesName(int64_t slot) { return fmt::format("prefetch[{}].images", slot); }
+std::string RingLabelsName(int64_t slot) { return fmt::format("prefetch[{}].labels", slot); }
+
+ImageSpec SpecOf(const ImageData& data) {
+  const ImageFormat& format = data.train->format();
+  return {format.height, format.width, format.channels, format.classes, format.mean, format.std};
+}
+
+ImageCounts CountsOf(const ImageData& data) {
+  return {data.train->size(), data.validation ? data.validation->size() : 0, data.test->size()};
+}
+
+Result<PlannedData> DescribeImageData(const std::string& spec) {
+  const std::string name = spec.substr(0, spec.find(':'));
+  if (name == "cifar10" || name == "cifar100") {
+    ImageSpec images;
+    images.classes = name == "cifar10" ? 10 : 100;
+    return PlannedData{images, {50000, 0, 10000}};
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const ImageData data, OpenImageData(spec, {}));
+  return PlannedData{SpecOf(data), CountsOf(data)};
+}
+
+size_t TrainingProgram::TrainPlan(int64_t samples) const {
+  return FindPlan(program, TrainName(samples));
+}
+
+size_t TrainingProgram::EvaluatePlan(int64_t samples) const {
+  return FindPlan(program, EvaluateName(samples));
+}
+
+Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageSpec& images,
+                                            const ImageCounts& counts, const OpRegistry& ops) {
+  TrainingProgram result;
+  THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
+  result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
+  auto train_sizes = BatchSizes(counts.train, result.batch);
+  train_sizes.insert(result.batch);
+  auto evaluate_sizes = BatchSizes(counts.test, result.batch);
+  evaluate_sizes.merge(BatchSizes(counts.validation, result.batch));
+  if (evaluate_sizes.empty()) evaluate_sizes.insert(result.batch);
+
+  std::vector<NamedGraph> graphs;
+  for (int64_t samples : train_sizes) {
+    THIMBLE_ASSIGN_OR_RETURN(Network network,
+                             BuildNetwork(result.model, ops, samples, Mode::kTrain));
+    THIMBLE_TRY(AppendUpdate(network.graph, ops, network.loss, config.optimizer));
+    graphs.push_back({TrainName(samples), std::move(network.graph)});
+    if (result.inits.empty()) result.inits = std::move(network.inits);
+  }
+  THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
+  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(graphs, ops, PrefetchRing(config, images),
+                                                       MakePlanOptions(config)));
+  return result;
+}
+
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
+                                const ImageCounts& counts, const OpRegistry& ops) {
+  TrainConfig plain = config;
+  plain.without.clear();
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
+                           MakeTrainingProgram(plain, images, counts, ops));
+  return static_cast<int64_t>(program.program.arena_bytes);
+}
+
+Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const ImageSpec& images,
+                                              int64_t num_images, const OpRegistry& ops) {
+  TrainingProgram result;
+  THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
+  result.batch = std::min(config.batch, num_images);
+  std::vector<NamedGraph> graphs;
+  THIMBLE_TRY(AddEvaluation(result, ops, BatchSizes(num_images, result.batch), graphs));
+  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(graphs, ops, {}, MakePlanOptions(config)));
+  return result;
+}
+
+Result<void> CheckBudget(const Program& program, int64_t budget_bytes) {
+  const auto arena_bytes = static_cast<int64_t>(program.arena_bytes);
+  if (budget_bytes <= 0 || arena_bytes <= budget_bytes) return {};
+  const auto worst =
+      std::max_element(program.plans.begin(), program.plans.end(),
+                       [](const Plan& a, const Plan& b) { return a.arena_bytes < b.arena_bytes; });
+  const MemoryAccount account = Account(*worst);
+  std::string largest;
+  for (const LiveBuffer& live : LargestAt(*worst, account.peak_step, 3)) {
+    largest +=
+        fmt::format("{}{} {}", largest.empty() ? "" : ", ", worst->placement(live.buffer).name,
+                    FormatBytes(static_cast<int64_t>(live.size_bytes)));
+  }
+  return DoesNotFit(
+      fmt::format("does not fit: the plan needs {} ({} bytes), the budget is {}, {} are missing; "
+                  "largest at the "
+                  "peak: {}; a smaller --batch would help",
+                  FormatBytes(arena_bytes), arena_bytes, FormatBytes(budget_bytes),
+                  FormatBytes(arena_bytes - budget_bytes), largest));
+}
+
+}  // namespace thimble

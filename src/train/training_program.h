@@ -1,0 +1,69 @@
+// TrainingProgram: the graphs and plans that a run needs, from its configuration and the shape of
+// its data. Everything is known here before anything is allocated.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/data/image_dataset.h"
+#include "thimble/model/image_classifier.h"
+#include "thimble/plan/program.h"
+#include "thimble/train/config.h"
+
+namespace thimble {
+
+// How many images there are; decides the shapes of last batches.
+struct ImageCounts {
+  int64_t train = 0;
+  int64_t validation = 0;
+  int64_t test = 0;
+};
+
+// From an opened data set.
+ImageSpec SpecOf(const ImageData& data);
+ImageCounts CountsOf(const ImageData& data);
+
+// What is known of a data set without opening it: its format and usual number of images.
+struct PlannedData {
+  ImageSpec images;
+  ImageCounts counts;
+};
+// For planning: "cifar10" and "cifar100" need no folder here.
+Result<PlannedData> DescribeImageData(const std::string& spec);
+
+struct TrainingProgram {
+  ImageClassifier model;
+  Program program;
+  std::vector<InitRule> inits;
+  int64_t batch = 0;
+
+  // Index of the plan for a batch of this many samples. Requires that one was planned.
+  size_t TrainPlan(int64_t samples) const;
+  size_t EvaluatePlan(int64_t samples) const;
+  const Plan& main_plan() const { return program.plans.front(); }  // training, full batch
+};
+
+// Plans training and evaluation for full and last batches. With an empty training set in `counts`,
+// for full batches only.
+Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageSpec& images,
+                                            const ImageCounts& counts, const OpRegistry& ops);
+
+// The arena of the same work as a plain plan: full batches, no technique, all passes.
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
+                                const ImageCounts& counts, const OpRegistry& ops);
+
+// Evaluation only: parameters and statistics without gradients, optimizer state or ring.
+Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const ImageSpec& images,
+                                              int64_t num_images, const OpRegistry& ops);
+
+// kDoesNotFit with the shortfall, the largest values at the peak and what would help, if the arena
+// is larger than a budget above 0.
+Result<void> CheckBudget(const Program& program, int64_t budget_bytes);
+
+// The prefetch ring's parts among the residents.
+std::string RingImagesName(int64_t slot);
+std::string RingLabelsName(int64_t slot);
+
+}  // namespace thimble

@@ -1,0 +1,185 @@
+#include "thimble/graph/verify_graph.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/toy_ops.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+
+// A good graph (x, weight -> product -> scaled; weight is carried), which each test spoils in one
+// way.
+class VerifyGraphTest : public testing::Test {
+ protected:
+  VerifyGraphTest() {
+    product_ = Append(graph_, ops_, "multiply", {x_, weight_});
+    scaled_ = Append(graph_, ops_, "scale", {product_});
+    next_weight_ = Append(graph_, ops_, "scale", {weight_});
+    Get(next_weight_).role = Role::kParameter;
+    graph_.carries = {{weight_, next_weight_}};
+    graph_.outputs = {scaled_};
+  }
+  Value& Get(ValueId id) { return graph_.values[id.index()]; }
+  std::string ErrorOfGraph() const {
+    const auto verified = VerifyGraph(graph_, ops_);
+    EXPECT_FALSE(verified.ok());
+    return verified.ok() ? "" : verified.error().message;
+  }
+
+  OpRegistry ops_ = ToyOps();
+  Graph graph_;
+  ValueId x_ = AddInput(graph_, "x", {2, 3});
+  ValueId weight_ = AddInput(graph_, "weight", {2, 3}, Role::kParameter);
+  ValueId product_;
+  ValueId scaled_;
+  ValueId next_weight_;
+};
+
+TEST_F(VerifyGraphTest, AcceptsGoodGraph) {
+  const auto verified = VerifyGraph(graph_, ops_);
+  EXPECT_TRUE(verified.ok()) << verified.error().message;
+}
+
+TEST_F(VerifyGraphTest, AcceptsEmptyGraph) { EXPECT_TRUE(VerifyGraph(Graph(), ops_).ok()); }
+
+TEST_F(VerifyGraphTest, FindsTwoValuesOfOneName) {
+  Get(product_).name = "x";
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("two values are named 'x'"));
+}
+
+TEST_F(VerifyGraphTest, FindsUnknownOp) {
+  graph_.nodes[0].op = "twirl";
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("unknown op 'twirl'"));
+}
+
+TEST_F(VerifyGraphTest, FindsWrongNumberOfPorts) {
+  graph_.nodes[0].inputs.pop_back();
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("wrong number of inputs or outputs"));
+}
+
+TEST_F(VerifyGraphTest, FindsMissingAttribute) {
+  graph_.nodes[1].attributes = {};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("are not those of the op, 'factor=2'"));
+}
+
+TEST_F(VerifyGraphTest, FindsAttributeOfWrongType) {
+  graph_.nodes[1].attributes = {{"factor", int64_t{2}}};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("are not those of the op"));
+}
+
+TEST_F(VerifyGraphTest, FindsExtraAttribute) {
+  graph_.nodes[0].attributes = {{"factor", 2.0}};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("are not those of the op"));
+}
+
+TEST_F(VerifyGraphTest, FindsReadingBeforeWriting) {
+  std::swap(graph_.nodes[0], graph_.nodes[1]);
+  Get(product_).producer = NodeId(1);
+  Get(scaled_).producer = NodeId(0);
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("reads 'multiply.y' before it is written"));
+}
+
+TEST_F(VerifyGraphTest, FindsReadingOwnOutput) {
+  graph_.nodes[1].inputs = {scaled_};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("before it is written"));
+}
+
+TEST_F(VerifyGraphTest, FindsIdsOfNothing) {
+  graph_.nodes[0].inputs[0] = ValueId();
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("names no value"));
+  graph_.nodes[0].inputs[0] = ValueId(99);
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("names no value"));
+}
+
+TEST_F(VerifyGraphTest, FindsOutputIdsOfNothing) {
+  graph_.nodes[0].outputs[0] = ValueId(99);
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("names no value"));
+}
+
+TEST_F(VerifyGraphTest, FindsGraphOutputOfNothing) {
+  graph_.outputs.push_back(ValueId(99));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("output names no value"));
+}
+
+TEST_F(VerifyGraphTest, FindsWrongInputType) {
+  Get(x_).dtype = DType::kI32;
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'x' has the wrong type"));
+}
+
+TEST_F(VerifyGraphTest, FindsWrongOutputType) {
+  Get(scaled_).dtype = DType::kU8;
+  EXPECT_FALSE(ErrorOfGraph().empty());
+}
+
+TEST_F(VerifyGraphTest, FindsWrongOutputShape) {
+  Get(scaled_).shape = Shape{3, 2};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'scale.y' has shape (3, 2), its op gives (2, 3)"));
+}
+
+TEST_F(VerifyGraphTest, FindsShapesThatDoNotGoTogether) {
+  Get(x_).shape = Shape{5};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("shapes differ"));
+}
+
+TEST_F(VerifyGraphTest, FindsOverflowingSizes) {
+  AddInput(graph_, "huge", {int64_t{1} << 40, int64_t{1} << 40});
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'huge' of shape"));
+}
+
+TEST_F(VerifyGraphTest, FindsValueWrittenTwice) {
+  graph_.nodes[1].outputs = {product_};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("written twice"));
+}
+
+TEST_F(VerifyGraphTest, FindsWrongProducer) {
+  Get(product_).producer = NodeId(1);
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("not by its producer"));
+}
+
+TEST_F(VerifyGraphTest, FindsValueThatIsNeverWritten) {
+  graph_.AddValue({"ghost", Shape{1}, DType::kF32, Role::kActivation, NodeId(0), {}});
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'ghost' is never written"));
+}
+
+TEST_F(VerifyGraphTest, FindsActivationWithoutProducer) {
+  AddInput(graph_, "orphan", {1}, Role::kActivation);
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'orphan' is a activation and lacks a producer"));
+}
+
+TEST_F(VerifyGraphTest, FindsParameterThatIsProducedWithoutCarry) {
+  graph_.carries.clear();
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("is a parameter and has a producer"));
+}
+
+TEST_F(VerifyGraphTest, FindsInputWithProducer) {
+  Get(scaled_).role = Role::kInput;
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("is a input and has a producer"));
+}
+
+TEST_F(VerifyGraphTest, FindsCarryBetweenUnlikeValues) {
+  graph_.carries = {{weight_, scaled_}};  // an activation
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("joins unlike values"));
+  graph_.carries = {{x_, next_weight_}};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("joins unlike values"));
+}
+
+TEST_F(VerifyGraphTest, FindsCarryToItself) {
+  graph_.carries.push_back({weight_, weight_});
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("joins unlike values"));
+}
+
+TEST_F(VerifyGraphTest, FindsValueCarriedTwice) {
+  graph_.carries.push_back({weight_, next_weight_});
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'weight' is carried twice"));
+}
+
+TEST_F(VerifyGraphTest, FindsCarryOfNothing) {
+  graph_.carries = {{ValueId(), next_weight_}};
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("carry names no value"));
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,154 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/op_check.h"
+#include "tests/support/op_inputs.h"
+#include "tests/support/run_op.h"
+#include "tests/support/tolerance.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+
+// All rows go into the sums of a channel.
+double NumRows(const Shape& x) { return static_cast<double>(x.elements() / x[x.rank() - 1]); }
+
+OpCase MakeCase(const Shape& x) {
+  const Shape channels{x[x.rank() - 1]};
+  return {.op = "batch_norm",
+          .inputs = {x, channels, channels},
+          .positive_inputs = {1},
+          .shared_sum_size = NumRows(x)};
+}
+
+OpCase MakeGradCase(const Shape& x) {
+  const Shape channels{x[x.rank() - 1]};
+  return {.op = "batch_norm_grad",
+          .inputs = {x, channels, channels, channels, x},
+          .positive_inputs = {1, 3},
+          .shared_sum_size = NumRows(x)};
+}
+
+}  // namespace
+
+std::vector<OpCase> BatchNormCases() {
+  std::vector<OpCase> cases;
+  for (const Shape& x : {Shape{2, 1}, Shape{5, 3}, Shape{3, 5, 7, 1}, Shape{3, 5, 7, 3},
+                         Shape{2, 4, 5, 17}, Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64},
+                         Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
+    cases.push_back(MakeCase(x));
+    cases.push_back(MakeGradCase(x));
+  }
+  // Nothing is left of a float's digits if the mean is not taken away first.
+  OpCase large_mean = MakeCase({2, 17, 19, 20});
+  large_mean.first_input_offset = 1e4;
+  cases.push_back(large_mean);
+  return cases;
+}
+
+namespace {
+
+TEST(BatchNorm, NormalizesEachChannel) {
+  OpCase op_case = MakeCase({2, 2});
+  op_case.attributes = {{"epsilon", 0.0}};
+  for (const auto& outputs :
+       RunAllKernels(op_case, {{{1, 10, 3, 50}, {}}, {{1, 2}, {}}, {{0, 5}, {}}})) {
+    EXPECT_EQ(outputs[0].floats, (std::vector<float>{-1, 3, 1, 7}));
+    EXPECT_EQ(outputs[1].floats, (std::vector<float>{2, 30}));
+    EXPECT_EQ(outputs[2].floats, (std::vector<float>{1, 400}));
+  }
+}
+
+TEST(BatchNorm, MeasuresVarianceBesideLargeMean) {
+  // 1e4 ± 1 in turn: variance 1 exactly; a sum of squares in floats would give anything.
+  std::vector<float> x(4000);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? 9999.0F : 10001.0F;
+  const auto outputs = RunOp(MakeCase({4000, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
+  EXPECT_EQ(outputs[1].floats[0], 10000.0F);
+  EXPECT_EQ(outputs[2].floats[0], 1.0F);
+}
+
+TEST(BatchNorm, MeasuresToTheLastDigits) {
+  const OpCase op_case = MakeCase({4, 48, 48, 16});
+  const PreparedCase prepared(op_case);
+  auto inputs = RandomInputs(prepared, 1.0);
+  const auto expected = RunReferenceOp<double>(prepared.op, prepared.call(), inputs);
+  std::vector<OpData> data(3);
+  for (size_t i = 0; i < 3; ++i) {
+    data[i].floats.assign(inputs[i].numbers.begin(), inputs[i].numbers.end());
+  }
+  const auto actual = RunOp(op_case, data);
+  for (size_t c = 0; c < 16; ++c) {
+    const double variance = expected[2].numbers[c];
+    EXPECT_NEAR(actual[1].floats[c], expected[1].numbers[c], 2 * kFloatRounding);
+    EXPECT_NEAR(actual[2].floats[c], variance, 4 * kFloatRounding * variance);
+  }
+}
+
+TEST(BatchNorm, SurvivesAnOutlierInFront) {
+  // The first row serves as a first guess of the mean; a bad guess must not cost the variance.
+  std::vector<float> x(1001);
+  x[0] = 1e6F;
+  for (size_t i = 1; i < x.size(); ++i) x[i] = i % 2 == 0 ? -1.0F : 1.0F;
+  const auto outputs = RunOp(MakeCase({1001, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
+  const double mean = 1e6 / 1001;
+  const double variance = (1e12 + 1000) / 1001 - mean * mean;
+  EXPECT_NEAR(outputs[2].floats[0], variance, variance * 1e-5);
+}
+
+TEST(BatchNorm, ConstantChannelGivesBeta) {
+  const auto outputs =
+      RunOp(MakeCase({300, 1}), {{std::vector<float>(300, 0.1F), {}}, {{1}, {}}, {{7}, {}}});
+  EXPECT_EQ(outputs[2].floats[0], 0);
+  for (float y : outputs[0].floats) EXPECT_NEAR(y, 7, 1e-5);
+}
+
+TEST(BatchNorm, NanStaysInItsChannel) {
+  for (const auto& outputs :
+       RunAllKernels(MakeCase({2, 2}), {{{NAN, 10, 3, 50}, {}}, {{1, 1}, {}}, {{0, 0}, {}}})) {
+    EXPECT_TRUE(std::isnan(outputs[0].floats[0]) && std::isnan(outputs[0].floats[2]));
+    EXPECT_TRUE(std::isnan(outputs[1].floats[0]) && std::isnan(outputs[2].floats[0]));
+    EXPECT_EQ(outputs[1].floats[1], 30);
+    EXPECT_FALSE(std::isnan(outputs[0].floats[1]));
+  }
+}
+
+TEST(BatchNorm, NoRowsGiveZeroStatistics) {
+  for (const auto& outputs : RunAllKernels(MakeCase({0, 2}), {{}, {{1, 1}, {}}, {{0, 0}, {}}})) {
+    EXPECT_EQ(outputs[1].floats, (std::vector<float>{0, 0}));
+    EXPECT_EQ(outputs[2].floats, (std::vector<float>{0, 0}));
+  }
+}
+
+TEST(BatchNorm, ScratchStaysBounded) {
+  // 100 images of 32 x 32 x 32: a hundredth of the activation at most.
+  const OpCase op_case = MakeCase({100, 32, 32, 32});
+  const PreparedCase prepared(op_case);
+  const size_t scratch = prepared.op.kernels()[0].scratch_bytes(prepared.call(), {});
+  EXPECT_LE(scratch, op_case.inputs[0].elements() * sizeof(float) / 100);
+}
+
+TEST(BatchNorm, RejectsWrongShapes) {
+  OpCase op_case = MakeCase({2, 2, 16});
+  op_case.inputs[1] = Shape{3};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'gamma' has shape (3), expected (16)"));
+  op_case = MakeCase({2, 2, 16});
+  op_case.inputs[2] = Shape{1, 16};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'beta' has shape (1, 16), expected (16)"));
+  EXPECT_THAT(ShapeError(MakeCase(Shape{16})), HasSubstr("at least 2 dimensions (..., C)"));
+}
+
+TEST(BatchNormGrad, RejectsWrongShapes) {
+  const char* names[] = {"", "'gamma'", "'mean'", "'variance'", "'dy'"};
+  for (size_t input = 1; input < 5; ++input) {
+    OpCase op_case = MakeGradCase({2, 2, 16});
+    op_case.inputs[input] = Shape{5};
+    EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));
+  }
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,96 @@
+// linear and its gradients: kernels against references, gradient rule against the complex step,
+// wrong shapes against their messages.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/support/op_check.h"
+#include "thimble/ops/builtin_ops.h"
+
+namespace thimble {
+namespace {
+
+// Members that are not named keep their defaults.
+OpCase MakeCase(std::string op, std::vector<Shape> inputs, Attributes attributes = {}) {
+  OpCase op_case;
+  op_case.op = std::move(op);
+  op_case.inputs = std::move(inputs);
+  op_case.attributes = std::move(attributes);
+  return op_case;
+}
+
+struct Layer {
+  Shape x;
+  int64_t outputs;
+
+  std::vector<double> SampleDims() const { return {x.dims().begin() + 1, x.dims().end()}; }
+  int64_t features() const { return Shape(x.dims().subspan(1)).elements(); }
+  Shape w() const { return {outputs, features()}; }
+  Shape dy() const { return {x[0], outputs}; }
+  OpCase Forward() const { return MakeCase("linear", {x, w(), {outputs}}); }
+  OpCase GradWeight() const { return MakeCase("linear_grad_weight", {x, dy()}); }
+  OpCase GradBias() const { return MakeCase("linear_grad_bias", {dy()}); }
+  OpCase GradInput() const {
+    return MakeCase("linear_grad_input", {w(), dy()}, {{"sample_dims", SampleDims()}});
+  }
+};
+
+const std::vector<Layer> kLayers = {
+    {{1, 1}, 1},     {{0, 3}, 4},       {{10, 128}, 10},    {{7, 33}, 17}, {{600, 40}, 50},
+    {{3, 1100}, 70}, {{2, 2, 3, 4}, 5}, {{5, 1, 1, 16}, 3}, {{3, 0}, 2},   {{15, 17}, 130}};
+
+}  // namespace
+
+std::vector<OpCase> LinearCases() {
+  std::vector<OpCase> cases;
+  for (const Layer& layer : kLayers) {
+    cases.insert(cases.end(),
+                 {layer.Forward(), layer.GradWeight(), layer.GradBias(), layer.GradInput()});
+  }
+  return cases;
+}
+
+namespace {
+
+TEST(LinearTest, Gradient) {
+  CheckGradient(Layer{{3, 5}, 4}.Forward());
+  CheckGradient(Layer{{2, 2, 3, 2}, 3}.Forward());
+}
+
+TEST(LinearTest, WrongUseSaysWhy) {
+  const Layer good{{2, 2, 3, 4}, 5};
+  OpCase rank = good.Forward();
+  rank.inputs[0] = {24};
+  EXPECT_EQ(ShapeError(rank), "x has shape (24), expected (batch, ...)");
+  OpCase weight = good.Forward();
+  weight.inputs[1] = {5, 2, 12};
+  EXPECT_EQ(ShapeError(weight), "w has shape (5, 2, 12), expected rank 2");
+  OpCase features = good.Forward();
+  features.inputs[1] = {5, 23};
+  EXPECT_EQ(ShapeError(features), "x (2, 2, 3, 4) has 24 features, w (5, 23) expects 23");
+  OpCase bias = good.Forward();
+  bias.inputs[2] = {5, 1};
+  EXPECT_EQ(ShapeError(bias), "b has shape (5, 1), expected (5)");
+}
+
+TEST(LinearTest, GradientsCheckTheirShapes) {
+  const Layer good{{2, 2, 3, 4}, 5};
+  OpCase weight = good.GradWeight();
+  weight.inputs[1] = {3, 5};
+  EXPECT_EQ(ShapeError(weight), "x (2, 2, 3, 4) and dy (3, 5) have different batches");
+  OpCase outputs = good.GradInput();
+  outputs.inputs[1] = {2, 6};
+  EXPECT_EQ(ShapeError(outputs), "dy (2, 6) has 6 outputs, w (5, 24) expects 5");
+  OpCase input = good.GradInput();
+  input.attributes.Set("sample_dims", std::vector<double>{5, 5});
+  EXPECT_EQ(ShapeError(input), "sample_dims give 25 features, w (5, 24) expects 24");
+  input.attributes.Set("sample_dims", std::vector<double>{-24});
+  EXPECT_EQ(ShapeError(input), "sample_dims has an entry -24");
+  input.attributes.Set("sample_dims", std::vector<double>{});
+  EXPECT_EQ(ShapeError(input), "sample_dims has 0 entries, expected 1 to 4");
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,126 @@
+// What holds for every op of op_list.inc, with the calls that the ops' own test files provide: a
+// file defines `std::vector<OpCase> <Name>Cases()` and adds a line to op_cases.inc.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <set>
+
+#include "tests/support/op_check.h"
+#include "tests/support/op_inputs.h"
+#include "thimble/ops/builtin_ops.h"
+
+namespace thimble {
+
+#define OP_CASES(name) std::vector<OpCase> name##Cases();
+#include "tests/ops/op_cases.inc"
+#undef OP_CASES
+
+// How GoogleTest prints a case.
+void PrintTo(const OpCase& op_case, std::ostream* stream) { *stream << ToString(op_case); }
+
+namespace {
+
+std::vector<OpCase> AllCases() {
+  std::vector<OpCase> all;
+  const auto append = [&](const std::vector<OpCase>& cases) {
+    all.insert(all.end(), cases.begin(), cases.end());
+  };
+#define OP_CASES(name) append(name##Cases());
+#include "tests/ops/op_cases.inc"
+#undef OP_CASES
+  return all;
+}
+
+std::vector<OpCase> DifferentiableCases() {
+  std::vector<OpCase> result;
+  for (const OpCase& op_case : AllCases()) {
+    if (BuiltinOps().Get(op_case.op).gradient()) result.push_back(op_case);
+  }
+  return result;
+}
+
+std::vector<std::string> OpNames() {
+  std::vector<std::string> names;
+  for (const OpDef& op : BuiltinOps().ops()) names.push_back(op.name());
+  return names;
+}
+
+std::string CaseName(const testing::TestParamInfo<OpCase>& info) {
+  return fmt::format("{}_{}", info.param.op, info.index);
+}
+
+std::string OpName(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+class OpKernels : public testing::TestWithParam<OpCase> {};
+TEST_P(OpKernels, AgreeWithReference) { CheckKernels(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(AllOps, OpKernels, testing::ValuesIn(AllCases()), CaseName);
+
+class OpGradients : public testing::TestWithParam<OpCase> {};
+TEST_P(OpGradients, AgreeWithComplexStep) { CheckGradient(GetParam()); }
+INSTANTIATE_TEST_SUITE_P(AllOps, OpGradients, testing::ValuesIn(DifferentiableCases()), CaseName);
+
+class EveryOp : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryOp, HasCases) {
+  std::set<std::string> checked;
+  for (const OpCase& op_case : AllCases()) checked.insert(op_case.op);
+  EXPECT_TRUE(checked.contains(GetParam()))
+      << "no test checks this op: give its test file a ...Cases() and op_cases.inc a line";
+}
+
+TEST_P(EveryOp, HasReferenceForAllNumberTypes) {
+  const ReferenceSet& reference = BuiltinOps().Get(GetParam()).reference();
+  EXPECT_NE(reference.f32, nullptr);
+  EXPECT_NE(reference.f64, nullptr);
+  EXPECT_NE(reference.c128, nullptr);
+}
+
+TEST_P(EveryOp, EndsItsKernelsWithReferenceThatTakesAnything) {
+  const OpDef& op = BuiltinOps().Get(GetParam());
+  ASSERT_FALSE(op.kernels().empty());
+  EXPECT_EQ(op.kernels().back().name, "reference");
+  EXPECT_EQ(op.kernels().back().device, DeviceKind::kCpu);
+  for (const OpCase& op_case : AllCases()) {
+    if (op_case.op != op.name()) continue;
+    EXPECT_EQ(op.kernels().back().declines(PreparedCase(op_case).call()), "");
+  }
+}
+
+TEST_P(EveryOp, HasGradientOrReason) {
+  const OpDef& op = BuiltinOps().Get(GetParam());
+  EXPECT_NE(static_cast<bool>(op.gradient()), !op.no_gradient_reason().empty())
+      << "exactly one of Gradient and NoGradient";
+}
+
+TEST_P(EveryOp, CostsSomethingForSomeCase) {
+  // A constant is written, not computed.
+  const std::set<std::string> free_ops = {"fill"};
+  int64_t most = 0;
+  for (const OpCase& op_case : AllCases()) {
+    if (op_case.op != GetParam()) continue;
+    const PreparedCase prepared(op_case);
+    most = std::max(most, prepared.op.CountFlops(prepared.call()));
+  }
+  EXPECT_EQ(most == 0, free_ops.contains(GetParam()));
+}
+
+TEST_P(EveryOp, ReusesOnlyInputsOfTheSameTypeAndShape) {
+  const OpDef& op = BuiltinOps().Get(GetParam());
+  for (const OpCase& op_case : AllCases()) {
+    if (op_case.op != op.name()) continue;
+    const PreparedCase prepared(op_case);
+    for (size_t output = 0; output < op.outputs().size(); ++output) {
+      for (size_t input = 0; input < op.inputs().size(); ++input) {
+        if (!op.MayReuse(output, input)) continue;
+        EXPECT_EQ(op.outputs()[output].dtype, op.inputs()[input].dtype);
+        EXPECT_EQ(prepared.outputs[output], op_case.inputs[input]) << ToString(op_case);
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(AllOps, EveryOp, testing::ValuesIn(OpNames()), OpName);
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,106 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tests/support/op_check.h"
+#include "tests/support/run_op.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+
+Attributes Settings(double momentum, double weight_decay, int64_t nesterov) {
+  return {{"momentum", momentum}, {"weight_decay", weight_decay}, {"nesterov", nesterov}};
+}
+
+OpCase MakeCase(const Shape& shape, const Attributes& attributes) {
+  return {.op = "sgd_update",
+          .inputs = {shape, shape, shape, Shape{1}},
+          .attributes = attributes,
+          .positive_inputs = {3}};
+}
+
+OpCase MakePlainCase(const Shape& shape, double weight_decay) {
+  return {.op = "sgd_update_plain",
+          .inputs = {shape, shape, Shape{1}},
+          .attributes = {{"weight_decay", weight_decay}},
+          .positive_inputs = {2}};
+}
+
+}  // namespace
+
+std::vector<OpCase> SgdUpdateCases() {
+  std::vector<OpCase> cases;
+  for (const Shape& shape : {Shape{1}, Shape{0}, Shape{3, 3, 5, 33}, Shape{40001}}) {
+    cases.push_back(MakeCase(shape, Settings(0.9, 5e-4, 0)));
+    cases.push_back(MakeCase(shape, Settings(0.9, 5e-4, 1)));
+    cases.push_back(MakePlainCase(shape, 1e-2));
+  }
+  cases.push_back(MakeCase(Shape{17}, Settings(0.0, 0.0, 0)));
+  cases.push_back(MakePlainCase(Shape{17}, 0.0));
+  return cases;
+}
+
+namespace {
+
+// weight 1, gradient 2, momentum 4, learning rate 0.5: exact in binary.
+std::vector<OpData> RunOne(const Attributes& attributes) {
+  return RunOp(MakeCase(Shape{1}, attributes), {{{1}, {}}, {{2}, {}}, {{4}, {}}, {{0.5}, {}}});
+}
+
+TEST(SgdUpdate, FollowsPyTorchFormula) {
+  // d = 2 + 0.25 * 1; m = 0.5 * 4 + d = 4.25; w = 1 - 0.5 * 4.25.
+  const auto outputs = RunOne(Settings(0.5, 0.25, 0));
+  EXPECT_EQ(outputs[0].floats[0], -1.125F);
+  EXPECT_EQ(outputs[1].floats[0], 4.25F);
+}
+
+TEST(SgdUpdate, NesterovLooksAhead) {
+  // step = d + 0.5 * m = 2.25 + 2.125; the momentum is the same.
+  const auto outputs = RunOne(Settings(0.5, 0.25, 1));
+  EXPECT_EQ(outputs[0].floats[0], 1 - 0.5F * 4.375F);
+  EXPECT_EQ(outputs[1].floats[0], 4.25F);
+}
+
+TEST(SgdUpdate, PassesNanOfGradient) {
+  const auto outputs = RunOp(MakeCase(Shape{1}, Settings(0.9, 0, 0)),
+                             {{{1}, {}}, {{NAN}, {}}, {{0}, {}}, {{0.1F}, {}}});
+  EXPECT_TRUE(std::isnan(outputs[0].floats[0]));
+  EXPECT_TRUE(std::isnan(outputs[1].floats[0]));
+}
+
+TEST(SgdUpdatePlain, EqualsZeroMomentumBitForBit) {
+  const std::vector<float> weight{0.1F, -3.7F, 1e-9F};
+  const std::vector<float> gradient{1.1F, 0.3F, -2e5F};
+  const auto with = RunOp(MakeCase(Shape{3}, Settings(0, 1e-2, 0)),
+                          {{weight, {}}, {gradient, {}}, {{0, 0, 0}, {}}, {{0.1F}, {}}});
+  const auto plain =
+      RunOp(MakePlainCase(Shape{3}, 1e-2), {{weight, {}}, {gradient, {}}, {{0.1F}, {}}});
+  EXPECT_EQ(with[0].floats, plain[0].floats);
+}
+
+TEST(SgdUpdate, RejectsWrongShapes) {
+  OpCase op_case = MakeCase(Shape{3}, {});
+  op_case.inputs[1] = Shape{4};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'gradient' has shape (4), expected (3)"));
+  op_case = MakeCase(Shape{3}, {});
+  op_case.inputs[2] = Shape{3, 1};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'momentum'"));
+  op_case = MakeCase(Shape{3}, {});
+  op_case.inputs[3] = Shape{3};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'learning_rate' has shape (3), expected (1)"));
+}
+
+TEST(SgdUpdatePlain, RejectsWrongShapes) {
+  OpCase op_case = MakePlainCase(Shape{3}, 0);
+  op_case.inputs[1] = Shape{};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'gradient'"));
+  op_case = MakePlainCase(Shape{3}, 0);
+  op_case.inputs[2] = Shape{2};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'learning_rate'"));
+}
+
+}  // namespace
+}  // namespace thimble

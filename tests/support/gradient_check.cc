@@ -1,0 +1,165 @@
+// CheckGradient: a gradient rule against the complex step. For a function f that is analytic,
+// f(x + ihv) = f(x) + ih f'(x)v + O(h^2): the imaginary part is the derivative along v, and with a
+// tiny h it is exact to rounding.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+
+#include "tests/support/op_check.h"
+#include "tests/support/op_inputs.h"
+#include "tests/support/tolerance.h"
+#include "thimble/base/philox.h"
+#include "thimble/grad/differentiate.h"
+#include "thimble/ops/builtin_ops.h"
+
+namespace thimble {
+namespace {
+
+using Complex = std::complex<double>;
+
+// Streams of random numbers beside those of the inputs.
+constexpr uint32_t kCotangentStream = 10000;
+constexpr uint32_t kDirectionStream = 20000;
+
+struct DifferentiatedOp {
+  Graph graph;
+  std::vector<ValueId> inputs;
+  ValueId cotangent;
+  std::vector<size_t> wanted;      // inputs that have a gradient
+  std::vector<ValueId> gradients;  // one for each of them
+};
+
+DifferentiatedOp Build(const PreparedCase& prepared) {
+  DifferentiatedOp built;
+  const OpCase& op_case = prepared.op_case;
+  std::vector<ValueId> wrt;
+  for (size_t i = 0; i < op_case.inputs.size(); ++i) {
+    const OpPort& port = prepared.op.inputs()[i];
+    built.inputs.push_back(
+        built.graph.AddValue({port.name, op_case.inputs[i], port.dtype, Role::kInput, {}, {}}));
+    const auto& constants = op_case.constant_inputs;
+    const bool constant = std::find(constants.begin(), constants.end(), i) != constants.end();
+    if (port.dtype != DType::kF32 || constant) continue;
+    built.wanted.push_back(i);
+    wrt.push_back(built.inputs[i]);
+  }
+  built.cotangent =
+      built.graph.AddValue({"cotangent", prepared.outputs[0], DType::kF32, Role::kInput, {}, {}});
+  NodeSpec spec;
+  spec.op = op_case.op;
+  spec.inputs = built.inputs;
+  spec.attributes = prepared.attributes;
+  const auto outputs = AppendNode(built.graph, BuiltinOps(), spec);
+  EXPECT_TRUE(outputs.ok()) << outputs.error().message;
+  if (!outputs.ok()) return built;
+  const auto gradients =
+      Differentiate(built.graph, BuiltinOps(), {{(*outputs)[0], built.cotangent}}, wrt);
+  EXPECT_TRUE(gradients.ok()) << ToString(op_case) << ": " << gradients.error().message;
+  if (gradients.ok()) built.gradients = *gradients;
+  return built;
+}
+
+double Dot(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+double DotOfMagnitudes(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) sum += std::abs(a[i] * b[i]);
+  return sum;
+}
+
+double SumOfMagnitudes(const std::vector<double>& numbers) {
+  double sum = 0;
+  for (double number : numbers) sum += std::abs(number);
+  return sum;
+}
+
+// Derivative of dot(first output, cotangent) when `input` moves along `direction`.
+double ComplexStep(const PreparedCase& prepared, const std::vector<ReferenceTensor<double>>& inputs,
+                   size_t input, const std::vector<double>& direction,
+                   const std::vector<double>& cotangent) {
+  constexpr double kStep = 1e-100;  // its square vanishes beside any number
+  std::vector<ReferenceTensor<Complex>> moved(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    moved[i].numbers.assign(inputs[i].numbers.begin(), inputs[i].numbers.end());
+    moved[i].integers = inputs[i].integers;
+    moved[i].bytes = inputs[i].bytes;
+  }
+  for (size_t k = 0; k < direction.size(); ++k) {
+    moved[input].numbers[k] += Complex(0, kStep * direction[k]);
+  }
+  const auto outputs = RunReferenceOp<Complex>(prepared.op, prepared.call(), moved);
+  double sum = 0;
+  for (size_t i = 0; i < cotangent.size(); ++i) {
+    sum += outputs[0].numbers[i].imag() / kStep * cotangent[i];
+  }
+  return sum;
+}
+
+// Single elements tell which index is wrong, dense directions see all of them at once.
+std::vector<std::vector<double>> Directions(uint64_t seed, size_t count) {
+  constexpr size_t kSingles = 12;
+  constexpr uint32_t kDense = 3;
+  std::vector<std::vector<double>> directions;
+  for (size_t k = 0; k < std::min(count, kSingles); ++k) {
+    // Spread over the tensor; the last one is its last element.
+    const size_t element = count <= kSingles ? k : (count - 1) * k / (kSingles - 1);
+    directions.emplace_back(count, 0.0)[element] = 1;
+  }
+  for (uint32_t k = 0; k < kDense; ++k) {
+    directions.push_back(RandomNormals(seed, kDirectionStream + k, count));
+  }
+  return directions;
+}
+
+void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built, double scale) {
+  const OpCase& op_case = prepared.op_case;
+  const auto inputs = RandomInputs(prepared, scale);
+  const auto cotangent = RandomNormals(op_case.seed, kCotangentStream,
+                                       static_cast<size_t>(prepared.outputs[0].elements()));
+  std::vector<ReferenceTensor<double>> values(built.graph.values.size());
+  for (size_t i = 0; i < inputs.size(); ++i) values[built.inputs[i].index()] = inputs[i];
+  values[built.cotangent.index()].numbers = cotangent;
+  RunReferenceGraph(built.graph, BuiltinOps(), values);
+  const auto& y = values[built.graph.nodes[0].outputs[0].index()].numbers;
+
+  for (size_t w = 0; w < built.wanted.size(); ++w) {
+    const size_t input = built.wanted[w];
+    const auto& gradient = values[built.gradients[w].index()].numbers;
+    ASSERT_EQ(gradient.size(), inputs[input].numbers.size());
+    const auto directions = Directions(op_case.seed, gradient.size());
+    for (size_t d = 0; d < directions.size(); ++d) {
+      const double expected = ComplexStep(prepared, inputs, input, directions[d], cotangent);
+      const double actual = Dot(gradient, directions[d]);
+      // Formulas take differences from 1 (softmax), so terms are as large as the cotangent at
+      // least.
+      const double magnitude = std::abs(expected) + DotOfMagnitudes(gradient, directions[d]) +
+                               DotOfMagnitudes(y, cotangent) + SumOfMagnitudes(cotangent);
+      const double tolerance = GradientTolerance(magnitude, SumSize(prepared, 0));
+      if (std::abs(actual - expected) <= tolerance) continue;
+      ADD_FAILURE() << fmt::format(
+          "gradient of '{}' along direction {} at scale {} is {}, expected {} within {} ({})",
+          prepared.op.inputs()[input].name, d, scale, actual, expected, tolerance,
+          ToString(op_case));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+void CheckGradient(const OpCase& op_case) {
+  const PreparedCase prepared(op_case);
+  if (!prepared.valid()) return;
+  const DifferentiatedOp built = Build(prepared);
+  if (built.gradients.empty()) return;
+  for (double scale : {0.1, 1.0, 10.0}) CompareAtScale(prepared, built, scale);
+}
+
+}  // namespace thimble

@@ -1,0 +1,53 @@
+// GuardedBuffer: memory for a kernel's tensor or scratch that notices writes beside it.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace thimble {
+
+class GuardedBuffer {
+ public:
+  // 64-byte aligned. Every byte is 0xFF at first, which makes floats and doubles NaN.
+  explicit GuardedBuffer(size_t size_bytes)
+      : size_bytes_(size_bytes), storage_(size_bytes + 2 * kGuardBytes + kAlignment, kGuard) {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuardBytes;
+    offset_ = kGuardBytes + (kAlignment - address % kAlignment) % kAlignment;
+    std::fill_n(data(), size_bytes, std::byte{0xFF});
+  }
+  GuardedBuffer(const GuardedBuffer&) = delete;
+  GuardedBuffer& operator=(const GuardedBuffer&) = delete;
+  GuardedBuffer(GuardedBuffer&&) = default;
+
+  std::byte* data() { return storage_.data() + offset_; }
+  const std::byte* data() const { return storage_.data() + offset_; }
+  std::span<std::byte> bytes() { return {data(), size_bytes_}; }
+  std::span<const std::byte> bytes() const { return {data(), size_bytes_}; }
+
+  // Whether the last 4-byte word was written (to anything but the bytes it started with).
+  bool LastWordWritten() const {
+    return size_bytes_ < 4 || std::any_of(data() + size_bytes_ - 4, data() + size_bytes_,
+                                          [](std::byte byte) { return byte != std::byte{0xFF}; });
+  }
+
+  // Nothing was written before or after the buffer.
+  bool GuardsIntact() const {
+    const auto intact = [](std::byte byte) { return byte == kGuard; };
+    return std::all_of(storage_.data(), data(), intact) &&
+           std::all_of(data() + size_bytes_, storage_.data() + storage_.size(), intact);
+  }
+
+ private:
+  static constexpr size_t kAlignment = 64;
+  static constexpr size_t kGuardBytes = 64;
+  static constexpr std::byte kGuard{0xA5};
+
+  size_t size_bytes_;
+  std::vector<std::byte> storage_;
+  size_t offset_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,26 @@
+// One run of a kernel on guarded memory, for the op checks.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tests/support/guarded_buffer.h"
+#include "tests/support/op_inputs.h"
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct KernelRunOptions {
+  int threads = 1;
+  size_t scratch_bytes_per_thread = size_t{1} << 20;
+  // (output, input) pairs that share memory.
+  std::vector<std::pair<size_t, size_t>> in_place = {};
+};
+
+// The bytes of each output. Adds test failures where guards or inputs were overwritten.
+std::vector<std::vector<std::byte>> RunKernel(const PreparedCase& prepared, const Kernel& kernel,
+                                              const std::vector<ReferenceTensor<double>>& inputs,
+                                              const KernelRunOptions& options);
+
+}  // namespace thimble

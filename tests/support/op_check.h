@@ -1,0 +1,50 @@
+// Checks that hold for every op: each kernel against the scalar reference, gradient rules against
+// the complex step. An op's test lists calls (shapes, attributes); these functions do the rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "thimble/graph/attributes.h"
+#include "thimble/tensor/shape.h"
+
+namespace thimble {
+
+struct OpCase {
+  std::string op = {};
+  std::vector<Shape> inputs = {};
+  Attributes attributes = {};  // missing ones take the op's defaults
+  // Integer inputs (labels, pixels) are drawn below this.
+  int integer_bound = 10;
+  // Floating-point inputs with these indices are drawn from [0.5, 1.5] (variances, scales).
+  std::vector<size_t> positive_inputs = {};
+  // Inputs that the gradient rule treats as constants.
+  std::vector<size_t> constant_inputs = {};
+  // Added to the first input; the others stay standard normal.
+  double first_input_offset = 0;
+  // Numbers summed on the way to one output, where the op's cost for each output does not tell:
+  // sums that all outputs share, such as a row's in softmax.
+  double shared_sum_size = 1;
+  uint64_t seed = 1;
+};
+
+// "relu (3, 5) stride=1 seed 1", for failures.
+std::string ToString(const OpCase& op_case);
+
+// Runs every kernel of the op on every SIMD target of the machine and with 1, 2 and 3 threads:
+// results must be within tolerance of the double-precision reference and the same bits for any
+// number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes around
+// every buffer must survive, inputs must not change, and outputs that may reuse an input must give
+// the same bits in place.
+void CheckKernels(const OpCase& op_case);
+
+// Compares the op's gradient rule (run with double references) with the complex step through the
+// complex reference, for every floating-point input, with a random cotangent at the first output,
+// at input scales 0.1, 1 and 10.
+void CheckGradient(const OpCase& op_case);
+
+// The message of the op's shape rule for this call; a test failure where it accepts it.
+std::string ShapeError(const OpCase& op_case);
+
+}  // namespace thimble

@@ -1,0 +1,112 @@
+#include "tests/support/op_inputs.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "thimble/base/philox.h"
+#include "thimble/ops/builtin_ops.h"
+
+namespace thimble {
+namespace {
+
+bool Contains(const std::vector<size_t>& indices, size_t index) {
+  return std::find(indices.begin(), indices.end(), index) != indices.end();
+}
+
+std::array<uint32_t, 4> Words(uint64_t seed, uint32_t stream, size_t element) {
+  return RandomSource(seed, RandomPurpose::kTest).Words(0, stream, element);
+}
+
+}  // namespace
+
+std::string ToString(const OpCase& op_case) {
+  std::string shapes;
+  for (const Shape& shape : op_case.inputs) shapes += fmt::format(" {}", ToString(shape));
+  return fmt::format("{}{} {} seed {}", op_case.op, shapes, ToString(op_case.attributes),
+                     op_case.seed);
+}
+
+Attributes CompleteAttributes(const OpCase& op_case) {
+  Attributes complete = BuiltinOps().Get(op_case.op).default_attributes();
+  for (const auto& [name, value] : op_case.attributes.entries()) {
+    const AttributeValue* known = complete.Find(name);
+    EXPECT_TRUE(known != nullptr && known->index() == value.index())
+        << op_case.op << ": attribute " << name << " is unknown or of another type";
+    complete.Set(name, value);
+  }
+  return complete;
+}
+
+PreparedCase::PreparedCase(const OpCase& the_case)
+    : op_case(the_case),
+      op(BuiltinOps().Get(the_case.op)),
+      attributes(CompleteAttributes(the_case)) {
+  if (op.inputs().size() != op_case.inputs.size()) {
+    ADD_FAILURE() << ToString(op_case) << ": expected " << op.inputs().size() << " inputs";
+    return;
+  }
+  auto shapes = op.InferShapes({op_case.inputs, {}, attributes});
+  if (shapes.ok()) {
+    outputs = *shapes;
+  } else {
+    ADD_FAILURE() << ToString(op_case) << ": " << shapes.error().message;
+  }
+}
+
+std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, double scale) {
+  const OpCase& op_case = prepared.op_case;
+  const uint32_t bound = static_cast<uint32_t>(op_case.integer_bound);
+  std::vector<ReferenceTensor<double>> inputs(op_case.inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const DType dtype = prepared.op.inputs()[i].dtype;
+    inputs[i].Resize(op_case.inputs[i], dtype);
+    const double offset = i == 0 ? op_case.first_input_offset : 0;
+    for (size_t k = 0; k < static_cast<size_t>(op_case.inputs[i].elements()); ++k) {
+      const auto words = Words(op_case.seed, static_cast<uint32_t>(i), k);
+      if (dtype == DType::kI32) {
+        inputs[i].integers[k] = static_cast<int32_t>(UniformBelow(words[0], bound));
+      } else if (dtype == DType::kU8) {
+        inputs[i].bytes[k] = static_cast<uint8_t>(UniformBelow(words[0], bound));
+      } else {
+        const double number = Contains(op_case.positive_inputs, i)
+                                  ? 0.5 + static_cast<double>(UniformFloat(words[0]))
+                                  : offset + static_cast<double>(NormalFloat(words[0], words[1]));
+        inputs[i].numbers[k] = static_cast<float>(number * scale);
+      }
+    }
+  }
+  return inputs;
+}
+
+std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count) {
+  std::vector<double> numbers(count);
+  for (size_t i = 0; i < count; ++i) {
+    const auto words = Words(seed, stream, i);
+    numbers[i] = static_cast<double>(NormalFloat(words[0], words[1]));
+  }
+  return numbers;
+}
+
+std::vector<double> RandomSigns(uint64_t seed, uint32_t stream, size_t count) {
+  std::vector<double> signs(count);
+  for (size_t i = 0; i < count; ++i) signs[i] = (Words(seed, stream, i)[0] & 1) != 0 ? 1 : -1;
+  return signs;
+}
+
+double SumSize(const PreparedCase& prepared, size_t output) {
+  const double flops = static_cast<double>(prepared.op.CountFlops(prepared.call()));
+  const double elements = static_cast<double>(prepared.outputs[output].elements());
+  return std::max(prepared.op_case.shared_sum_size, flops / std::max(1.0, elements));
+}
+
+std::string ShapeError(const OpCase& op_case) {
+  const Attributes attributes = CompleteAttributes(op_case);
+  const auto shapes = BuiltinOps().Get(op_case.op).InferShapes({op_case.inputs, {}, attributes});
+  if (!shapes.ok()) return shapes.error().message;
+  ADD_FAILURE() << ToString(op_case) << " was accepted";
+  return {};
+}
+
+}  // namespace thimble

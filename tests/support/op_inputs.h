@@ -1,0 +1,40 @@
+// What the op checks feed an op with: completed attributes, inferred shapes, random inputs.
+#pragma once
+
+#include <vector>
+
+#include "tests/support/op_check.h"
+#include "tests/support/reference_interpreter.h"
+#include "thimble/graph/op_def.h"
+
+namespace thimble {
+
+// A case made runnable. Aborts where the op is unknown; a wrong call gives a test failure and
+// !valid().
+struct PreparedCase {
+  explicit PreparedCase(const OpCase& op_case);
+  bool valid() const { return outputs.size() == op.outputs().size(); }
+  OpCall call() const { return {op_case.inputs, outputs, attributes}; }
+
+  const OpCase& op_case;
+  const OpDef& op;
+  Attributes attributes;
+  std::vector<Shape> outputs;
+};
+
+// The case's attributes with the op's defaults for the missing ones.
+Attributes CompleteAttributes(const OpCase& op_case);
+
+// Random inputs, exact in floats; floating-point ones are multiplied by `scale`.
+std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, double scale);
+
+// Standard normal numbers of one seed and stream.
+std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count);
+
+// +1 or -1 for each.
+std::vector<double> RandomSigns(uint64_t seed, uint32_t stream, size_t count);
+
+// How many numbers are summed for one element of an output, as the op's cost or the case tells.
+double SumSize(const PreparedCase& prepared, size_t output);
+
+}  // namespace thimble

@@ -1,0 +1,25 @@
+// Runs one op on given numbers with its best CPU kernel, for tests of exact values.
+#pragma once
+
+#include <vector>
+
+#include "tests/support/op_check.h"
+
+namespace thimble {
+
+// Data of one input or output: floats, or integers where the op's port has an integer type.
+struct OpData {
+  std::vector<float> floats;
+  std::vector<int> integers;
+};
+
+// One entry of `inputs` for each shape in `op_case.inputs`. `kernel` counts from the best.
+std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs,
+                          size_t kernel = 0);
+
+// The results of every kernel of the op, best first; a NaN or an infinity must survive in all of
+// them.
+std::vector<std::vector<OpData>> RunAllKernels(const OpCase& op_case,
+                                               const std::vector<OpData>& inputs);
+
+}  // namespace thimble

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "thimble/base/check.h"
+#include "thimble/exec/lifetime_guard.h"
 
 namespace thimble {
 
@@ -66,8 +67,13 @@ void Executor::Prepare(size_t plan) {
 
 void Executor::Run(size_t plan) {
   if (auditing_) return RunAudited(plan);
+  LifetimeGuard guard(arena_.bytes(), program_.plans[plan]);
   const AllocationCounts before = ReadAllocationCounts();
-  for (const BoundStep& step : bound_[plan]) RunStep(step);
+  for (size_t step = 0; step < bound_[plan].size(); ++step) {
+    guard.BeforeStep(step);
+    RunStep(bound_[plan][step]);
+    guard.AfterStep(step);
+  }
   CountSince(before);
 }
 

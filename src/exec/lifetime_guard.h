@@ -1,0 +1,30 @@
+// LifetimeGuard: in AddressSanitizer builds, makes the bytes of a buffer inaccessible while it is
+// not alive. One arena hides overruns from the sanitizer; this shows them to it again. Elsewhere it
+// does nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "thimble/plan/plan.h"
+
+namespace thimble {
+
+class LifetimeGuard {
+ public:
+  // Closes everything above the residents that is not alive at the first step; opens all of it
+  // again at the end. Both arguments must outlive the guard.
+  LifetimeGuard(std::span<std::byte> arena, const Plan& plan);
+  ~LifetimeGuard();
+  LifetimeGuard(const LifetimeGuard&) = delete;
+  LifetimeGuard& operator=(const LifetimeGuard&) = delete;
+
+  void BeforeStep(size_t step);
+  void AfterStep(size_t step);
+
+ private:
+  std::span<std::byte> arena_;
+  const Plan& plan_;
+};
+
+}  // namespace thimble

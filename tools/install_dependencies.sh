@@ -1,0 +1,41 @@
+# Installs Debian packages that are missing; sourced by quickstart and check. Where all are there,
+# apt is not called at all.
+
+# What the build, its tests and nothing else need; docs/decisions/0002-dependencies.md says why.
+THIMBLE_PACKAGES=(g++ cmake ninja-build libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
+  libtomlplusplus-dev libgtest-dev libgmock-dev)
+
+say() { printf '\n== %s\n' "$*"; }
+
+# Runs a command as root: as it is, or through sudo.
+as_root() {
+  if [[ $(id -u) == 0 ]]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    echo "installing packages needs root or sudo; by hand: apt-get install ${missing[*]}" >&2
+    return 1
+  fi
+}
+
+# install_packages NAME...
+install_packages() {
+  local -a missing=()
+  local package
+  for package in "$@"; do
+    dpkg -s "$package" 2>/dev/null | grep -q '^Status: install ok installed' || missing+=("$package")
+  done
+  if ((${#missing[@]} == 0)); then
+    return 0
+  fi
+  say "installing ${missing[*]}"
+  as_root apt-get update -qq
+  as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends "${missing[@]}"
+}
+
+# A compiler cache is used where there is one, and not missed where there is none.
+if command -v ccache >/dev/null; then
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+fi

@@ -32,6 +32,11 @@ Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops
       net.Input(kImagesInput, {batch, spec.height, spec.width, spec.channels}, DType::kU8);
   const ValueId labels = net.Input(kLabelsInput, {batch}, DType::kI32);
   const ValueId scores = model.body(net, net.NormalizeImages(images, spec.mean, spec.std));
+  if (!net.failed() && net.shape(scores) != Shape{batch, spec.classes}) {
+    net.Fail(
+        BadInput(fmt::format("{}: the scores have shape {}, expected {}", model.name,
+                             ToString(net.shape(scores)), ToString(Shape{batch, spec.classes}))));
+  }
   const ValueId loss = net.SoftmaxCrossEntropy(scores, labels);
   THIMBLE_ASSIGN_OR_RETURN(NetworkBuilder::Built built, std::move(net).Finish());
   return Network{std::move(built.graph), loss, std::move(built.inits)};

@@ -38,6 +38,9 @@ struct Network {
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
                              Mode mode);
 
+// Makes a network for given images: what a training takes to train one's own.
+using ModelFactory = std::function<Result<ImageClassifier>(const ImageSpec& images)>;
+
 // A built-in network by name ("wrn-28-2").
 Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images);
 

@@ -33,8 +33,9 @@ double SecondsSince(Clock::time_point start) {
 // One run from start to end. Members are made in the order in which they depend on each other.
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const OpRegistry& ops, TrainObserver& observer)
-      : config_(config), ops_(ops), observer_(observer) {}
+  Trainer(const TrainConfig& config, const ModelFactory& make_model, const OpRegistry& ops,
+          TrainObserver& observer)
+      : config_(config), make_model_(make_model), ops_(ops), observer_(observer) {}
 
   Result<TrainSummary> Run() {
     THIMBLE_TRY(Prepare());
@@ -63,7 +64,8 @@ class Trainer {
   bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
   int64_t epochs_done() const { return state_.step / schedule_span_.steps_per_epoch; }
 
-  const TrainConfig config_;
+  TrainConfig config_;
+  const ModelFactory& make_model_;
   const OpRegistry& ops_;
   TrainObserver& observer_;
   ImageData data_;
@@ -89,11 +91,12 @@ Result<void> Trainer::Prepare() {
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
-  THIMBLE_ASSIGN_OR_RETURN(program_,
-                           MakeTrainingProgram(config_, SpecOf(data_), CountsOf(data_), ops_));
+  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, make_model_(SpecOf(data_)));
+  config_.model = model.name;
+  THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
   THIMBLE_TRY(CheckBudget(program_.program, config_.budget_bytes));
   THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
-                           PlainArenaBytes(config_, SpecOf(data_), CountsOf(data_), ops_));
+                           PlainArenaBytes(config_, model, CountsOf(data_), ops_));
   batches_.emplace(*data_.train, program_.batch, config_.seed, ChosenAugmentation(config_, data_));
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
   schedule_span_.num_steps =
@@ -303,7 +306,15 @@ Result<TrainSummary> Trainer::Finish() {
 
 Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
                            TrainObserver& observer) {
-  return Trainer(config, ops, observer).Run();
+  const ModelFactory by_name = [&](const ImageSpec& images) {
+    return FindModel(config.model, images);
+  };
+  return Train(config, by_name, ops, observer);
+}
+
+Result<TrainSummary> Train(const TrainConfig& config, const ModelFactory& model,
+                           const OpRegistry& ops, TrainObserver& observer) {
+  return Trainer(config, model, ops, observer).Run();
 }
 
 }  // namespace thimble

@@ -76,4 +76,9 @@ struct TrainSummary {
 Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
                            TrainObserver& observer);
 
+// The same with a network of one's own. Its name takes the place of config.model in the run's
+// files.
+Result<TrainSummary> Train(const TrainConfig& config, const ModelFactory& model,
+                           const OpRegistry& ops, TrainObserver& observer);
+
 }  // namespace thimble

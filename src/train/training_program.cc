@@ -95,8 +95,14 @@ size_t TrainingProgram::EvaluatePlan(int64_t samples) const {
 
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageSpec& images,
                                             const ImageCounts& counts, const OpRegistry& ops) {
+  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
+  return MakeTrainingProgram(config, model, counts, ops);
+}
+
+Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageClassifier& model,
+                                            const ImageCounts& counts, const OpRegistry& ops) {
   TrainingProgram result;
-  THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
+  result.model = model;
   result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
   auto train_sizes = BatchSizes(counts.train, result.batch);
   train_sizes.insert(result.batch);
@@ -113,17 +119,24 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
     if (result.inits.empty()) result.inits = std::move(network.inits);
   }
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
-  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(graphs, ops, PrefetchRing(config, images),
-                                                       MakePlanOptions(config)));
+  THIMBLE_ASSIGN_OR_RETURN(
+      result.program,
+      PlanProgram(graphs, ops, PrefetchRing(config, model.images), MakePlanOptions(config)));
   return result;
 }
 
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
                                 const ImageCounts& counts, const OpRegistry& ops) {
+  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
+  return PlainArenaBytes(config, model, counts, ops);
+}
+
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier& model,
+                                const ImageCounts& counts, const OpRegistry& ops) {
   TrainConfig plain = config;
   plain.without.clear();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(plain, images, counts, ops));
+                           MakeTrainingProgram(plain, model, counts, ops));
   return static_cast<int64_t>(program.program.arena_bytes);
 }
 

@@ -50,8 +50,14 @@ struct TrainingProgram {
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageSpec& images,
                                             const ImageCounts& counts, const OpRegistry& ops);
 
+// The same with this network in place of config.model.
+Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageClassifier& model,
+                                            const ImageCounts& counts, const OpRegistry& ops);
+
 // The arena of the same work as a plain plan: full batches, no technique, all passes.
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
+                                const ImageCounts& counts, const OpRegistry& ops);
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier& model,
                                 const ImageCounts& counts, const OpRegistry& ops);
 
 // Evaluation only: parameters and statistics without gradients, optimizer state or ring.

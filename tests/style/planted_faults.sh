@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Proves that the style checks see faults: plants them in a tiny tree.   planted_faults.sh
+set -euo pipefail
+checks=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# A tree without faults: two folders, one source with and one without a twin.
+plant() {
+  rm -rf "${work:?}/tree"
+  mkdir -p "$work/tree"/{src/base,src/ops/relu,apps,tests/base,tests/ops,tests/style}
+  cd "$work/tree"
+  printf '# arrows\nbase:\nops: base\n' >tests/style/include_arrows.txt
+  printf '# exceptions\nsrc/base/alone.cc there is nothing to test\n' \
+    >tests/style/without_test_twin.txt
+  echo '#include "thimble/base/twin.h"' | tee src/base/twin.cc src/base/alone.cc >src/base/twin.h
+  echo '#include "thimble/base/twin.h"' >src/ops/relu/relu_cpu.cc
+  touch tests/base/twin_test.cc tests/ops/relu_test.cc src/base/README.md src/ops/README.md
+}
+
+# expect pass|fail CHECK WHAT, on the tree as it is; then plants a new one.
+expect() {
+  local outcome=pass
+  "$checks/$2.sh" "$work/tree" >"$work/output" 2>&1 || outcome=fail
+  if [[ $outcome != "$1" ]]; then
+    echo "$2: expected $1, got $outcome for: $3"
+    cat "$work/output"
+    exit 1
+  fi
+  plant
+}
+
+plant
+for check in include_arrows test_twins file_sizes; do expect pass "$check" "a clean tree"; done
+
+echo '#include "thimble/ops/relu/relu.h"' >>src/base/twin.h
+expect fail include_arrows "a wrong arrow"
+echo '  #  include "thimble/ops/relu/relu.h"' >>src/base/twin.cc
+expect fail include_arrows "a wrong arrow with odd spacing"
+echo '//  #include "thimble/ops/relu/relu.h"' >>src/base/twin.h
+expect pass include_arrows "a wrong arrow in a comment"
+echo '#include "twin.h"' >>src/base/twin.cc
+expect fail include_arrows "a path that does not begin with thimble/"
+mkdir src/new && echo '#include "thimble/base/twin.h"' >src/new/new.cc
+expect fail include_arrows "a folder that the table does not know"
+
+rm tests/base/twin_test.cc
+expect fail test_twins "a source without a twin"
+rm tests/ops/relu_test.cc
+expect fail test_twins "an op without a test"
+touch tests/base/alone_test.cc
+expect fail test_twins "an exception that has a twin by now"
+rm src/base/alone.cc
+expect fail test_twins "an exception for a file that is gone"
+printf 'src/base/alone.cc\n' >tests/style/without_test_twin.txt
+expect fail test_twins "an exception without a reason"
+
+seq 501 | sed 's/^/\/\/ /' >src/base/twin.cc
+expect fail file_sizes "a source of 501 lines"
+seq 31 >src/base/README.md
+expect fail file_sizes "a README of 31 lines"
+rm src/ops/README.md
+expect fail file_sizes "a folder without a README"
+echo "all planted faults were seen"

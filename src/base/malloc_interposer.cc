@@ -1,10 +1,11 @@
 // Replaces malloc, its relatives and mmap for the program that links this file, to count the calls;
 // see allocation_counter.h. The work itself is done by the C library's own entry points.
-#include <errno.h>
-#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstddef>
 
 #include "thimble/base/allocation_counter.h"
 
@@ -47,11 +48,12 @@ void Count(size_t size) {
 
 extern "C" {
 
-// glibc's implementations under their second names.
+// glibc's implementations under their second names. NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(size_t size);
 void* __libc_calloc(size_t count, size_t size);
 void* __libc_realloc(void* pointer, size_t size);
 void* __libc_memalign(size_t alignment, size_t size);
+// NOLINTEND(bugprone-reserved-identifier)
 
 void* malloc(size_t size) {
   Count(size);

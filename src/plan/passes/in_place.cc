@@ -17,6 +17,8 @@ class InPlaceSharing {
         storage_(SeparateStorage(draft.graph)),
         ends_(graph_.values.size()) {
     for (size_t index = 0; index < ends_.size(); ++index) ends_[index] = live_[index].end;
+    // The caller reads them after the last step, so not even that one may overwrite them.
+    for (ValueId output : graph_.outputs) ends_[output.index()] = order_.size() + 1;
   }
 
   std::vector<ValueId> Run() {
@@ -56,7 +58,7 @@ class InPlaceSharing {
   void Share(ValueId output, ValueId input) {
     const ValueId root = storage_[input.index()];
     storage_[output.index()] = root;
-    ends_[root.index()] = live_[output.index()].end;
+    ends_[root.index()] = ends_[output.index()];
   }
 
   const Graph& graph_;
@@ -64,7 +66,7 @@ class InPlaceSharing {
   const std::vector<NodeId>& order_;
   std::vector<LiveRange> live_;
   std::vector<ValueId> storage_;
-  std::vector<size_t> ends_;  // by first value of a storage: end of its live range
+  std::vector<size_t> ends_;  // by first value of a storage: the step behind its last reader
 };
 
 class InPlacePass final : public PlanPass {

@@ -63,9 +63,12 @@ void Executor::Prepare(size_t plan) {
   auditing_ = !audited_[plan];
   if (auditing_) audit_.Begin(program_.plans[plan]);
   audited_[plan] = true;
+  prepared_ = plan;
 }
 
 void Executor::Run(size_t plan) {
+  THIMBLE_CHECK(prepared_ == plan, "plan '{}' runs without being prepared", program_.names[plan]);
+  prepared_.reset();
   if (auditing_) return RunAudited(plan);
   LifetimeGuard guard(arena_.bytes(), program_.plans[plan]);
   const AllocationCounts before = ReadAllocationCounts();

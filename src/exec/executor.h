@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -29,7 +30,7 @@ class Executor {
   // Call before the inputs of a run are written. The first run of each plan is audited: every
   // buffer is measured (see memory_audit.h), at the price of a few passes over memory.
   void Prepare(size_t plan);
-  // Runs all steps of the plan that was prepared.
+  // Runs all steps of the plan that was prepared. Requires a Prepare of this plan before each run.
   void Run(size_t plan);
   // Scans the arena between runs; call at the end, before asking audit() for its verdict.
   void ScanArena();
@@ -68,8 +69,9 @@ class Executor {
   std::unique_ptr<ThreadPool> pool_;
   std::vector<std::vector<BoundStep>> bound_;  // by plan, by step
   MemoryAudit audit_;
-  std::vector<bool> audited_;  // by plan
-  bool auditing_ = false;      // the run prepared last
+  std::vector<bool> audited_;       // by plan
+  bool auditing_ = false;           // the run prepared last
+  std::optional<size_t> prepared_;  // the plan that may run now
   AllocationCounts allocations_;
 };
 

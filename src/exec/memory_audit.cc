@@ -26,6 +26,25 @@ struct Range {
   size_t end;
 };
 
+// For people who look for a stray write: the last buffer that lay at this byte, and the nearest
+// one that ends before it. Empty where there is neither.
+std::string Surroundings(const std::vector<const Placement*>& placements, size_t byte) {
+  const Placement* there = nullptr;
+  const Placement* before = nullptr;
+  for (const Placement* placement : placements) {
+    const size_t end = placement->offset + placement->size_bytes;
+    if (placement->offset <= byte && byte < end) {
+      if (there == nullptr || placement->live.end > there->live.end) there = placement;
+    } else if (end <= byte) {
+      if (before == nullptr || end > before->offset + before->size_bytes) before = placement;
+    }
+  }
+  std::string text;
+  if (there != nullptr) text += fmt::format(", where '{}' had lain", there->name);
+  if (before != nullptr) text += fmt::format(", behind '{}'", before->name);
+  return text;
+}
+
 // The parts of [0, size) that no range covers.
 std::vector<Range> Complement(std::vector<Range> covered, size_t size) {
   std::sort(covered.begin(), covered.end(),
@@ -112,15 +131,18 @@ void MemoryAudit::AfterStep(size_t step) {
 
 void MemoryAudit::End() {
   std::vector<Range> alive = {{0, residents_.end_bytes}};
+  std::vector<const Placement*> placements;
   for (const Placement& placement : plan_->placements) {
+    placements.push_back(&placement);
     if (placement.live.end == plan_->steps.size()) {
       alive.push_back({placement.offset, placement.offset + placement.size_bytes});
     }
   }
   for (const Range& dead : Complement(std::move(alive), arena_.size())) {
     if (const size_t used = UsedBytes(dead.begin, dead.end); used != 0) {
-      Report(fmt::format("after the last step: byte {} was written while nothing lived there",
-                         dead.begin + used - 1));
+      const size_t byte = dead.begin + used - 1;
+      Report(fmt::format("after the last step: byte {} was written while nothing lived there{}",
+                         byte, Surroundings(placements, byte)));
     }
   }
   plan_ = nullptr;
@@ -128,6 +150,7 @@ void MemoryAudit::End() {
 
 void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
   std::vector<Range> owned;
+  std::vector<const Placement*> placements;
   for (const Resident& resident : residents_.residents) {
     const size_t end = RoundUp(resident.offset + resident.size_bytes, kArenaAlignment);
     const size_t used = UsedBytes(resident.offset, end);
@@ -141,11 +164,14 @@ void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
   for (const Plan& plan : plans) {
     for (const Placement& placement : plan.placements) {
       owned.push_back({placement.offset, placement.offset + placement.size_bytes});
+      placements.push_back(&placement);
     }
   }
   for (const Range& gap : Complement(std::move(owned), arena_.size())) {
     if (const size_t used = UsedBytes(gap.begin, gap.end); used != 0) {
-      Report(fmt::format("byte {} belongs to no buffer and was written", gap.begin + used - 1));
+      const size_t byte = gap.begin + used - 1;
+      Report(fmt::format("byte {} belongs to no buffer and was written{}", byte,
+                         Surroundings(placements, byte)));
     }
   }
   NotePeak(UsedBytes(0, arena_.size()));

@@ -1,0 +1,96 @@
+// Kernels with a fault, planted among the built-in ops, and a small graph that runs one of them.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/exec/small_training.h"
+#include "thimble/graph/append_node.h"
+
+namespace thimble {
+
+// The built-in ops, and "planted": x -> y, shaped alike, run by this kernel.
+inline OpRegistry OpsWithPlanted(void (*run)(const KernelCall&), size_t scratch_bytes = 0) {
+  Kernel kernel{"planted", DeviceKind::kCpu, &Always, nullptr, run};
+  kernel.scratch_bytes = [](const OpCall&, const KernelLimits&) -> size_t { return 0; };
+  if (scratch_bytes != 0) {
+    kernel.scratch_bytes = [](const OpCall&, const KernelLimits& limits) -> size_t {
+      return limits.scratch_bytes_per_thread;
+    };
+  }
+  OpRegistry ops;
+  for (const OpDef& op : BuiltinOps().ops()) ops.Add(op);
+  ops.Add(OpDef("planted").Input("x").Output("y").ShapeRule(SameAs(0)).Kernels({kernel}));
+  return ops;
+}
+
+// What a planted kernel should do.
+inline void CopyInput(const KernelCall& call) {
+  for (int64_t i = 0; i < call.out_shape(0).elements(); ++i)
+    call.Out<float>(0)[i] = call.In<float>(0)[i];
+}
+
+// The words of y, and beyond.
+inline float* Words(const KernelCall& call) { return call.Out<float>(0); }
+inline int64_t NumWords(const KernelCall& call) { return call.out_shape(0).elements(); }
+
+// A graph with one planted node, every value in a place of its own and in the order of the values,
+// executed once with the audit on.
+class PlantedRun {
+ public:
+  explicit PlantedRun(void (*run)(const KernelCall&), size_t scratch_bytes = 0)
+      : ops_(OpsWithPlanted(run, scratch_bytes)), scratch_bytes_(scratch_bytes) {}
+
+  // Values of 80 bytes leave room up to the next multiple of 64; values of 128 bytes leave none.
+  static constexpr int64_t kPadded = 20;
+  static constexpr int64_t kFlush = 32;
+
+  ValueId Input(int64_t elements) {
+    return graph_.AddValue({"x", {elements}, DType::kF32, Role::kInput, {}, {}});
+  }
+  ValueId Append(const std::string& op, const std::string& name, ValueId input,
+                 Phase phase = Phase::kForward) {
+    NodeSpec spec;
+    spec.op = op;
+    spec.inputs = {input};
+    spec.layer = name;
+    spec.phase = phase;
+    spec.output_role = phase == Phase::kForward ? Role::kActivation : Role::kGradient;
+    spec.output_names = {name};
+    return AppendNode(graph_, ops_, std::move(spec)).value()[0];
+  }
+  void Output(ValueId value) { graph_.outputs.push_back(value); }
+  Graph& graph() { return graph_; }
+
+  // Plans, fills the input and runs this often; the first run is audited.
+  Executor& Run(int times = 1) {
+    PlanOptions options;
+    options.limits.scratch_bytes_per_thread = scratch_bytes_;
+    options.skipped_passes = {"order", "in-place", "placement"};
+    auto program = PlanProgram({{"planted", graph_}}, ops_, {}, options);
+    THIMBLE_CHECK(program.ok(), "{}", program.error().message);
+    executor_ = MakeExecutor(std::move(program).value(), ops_);
+    for (int i = 0; i < times; ++i) {
+      executor_->Prepare(0);
+      for (float& word : executor_->View(0, "x").As<float>()) word = 1;
+      executor_->Run(0);
+    }
+    return *executor_;
+  }
+  // All faults, one per line.
+  std::string Faults() {
+    executor_->ScanArena();
+    std::string text;
+    for (const std::string& fault : executor_->audit().faults()) text += fault + "\n";
+    return text;
+  }
+
+ private:
+  OpRegistry ops_;
+  size_t scratch_bytes_;
+  Graph graph_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,92 @@
+// A small network in training, for the tests of the executor: fixed starting point, fixed batches.
+#pragma once
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/support/model_graphs.h"
+#include "thimble/base/check.h"
+#include "thimble/exec/executor.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/train/initialize.h"
+
+namespace thimble {
+
+using ResidentContents = std::map<std::string, std::vector<std::byte>>;
+
+inline std::unique_ptr<Executor> MakeExecutor(Program program, const OpRegistry& ops) {
+  auto executor = Executor::Create(std::move(program), ops);
+  THIMBLE_CHECK(executor.ok(), "{}", executor.error().message);
+  return std::move(executor).value();
+}
+
+// wrn-10-1 on 8x8 images of four classes, a batch of five: plan 0 trains, plan 1 evaluates.
+class SmallTraining {
+ public:
+  static constexpr size_t kTrain = 0;
+  static constexpr size_t kEvaluate = 1;
+  static constexpr int64_t kBatch = 5;
+
+  explicit SmallTraining(int threads = 1, size_t scratch_bytes_per_thread = 1 << 18)
+      : SmallTraining(PlanOptions{DeviceKind::kCpu, {threads, scratch_bytes_per_thread}, {}}) {}
+
+  explicit SmallTraining(const PlanOptions& options)
+      : executor_(
+            MakeExecutor(PlanGraphs({{"train", TrainingGraph(kModel, kBatch, TinyImages())},
+                                     {"evaluate", EvaluationGraph(kModel, kBatch, TinyImages())}},
+                                    options),
+                         BuiltinOps())) {
+    InitializeResidents(*executor_, MakeNetwork(kModel, kBatch, Mode::kTrain, TinyImages()).inits,
+                        /*seed=*/3);
+  }
+
+  Executor& executor() { return *executor_; }
+
+  // Runs a plan on the batch of this number; returns the loss.
+  float Run(size_t plan, uint32_t batch) {
+    executor_->Prepare(plan);
+    FillBatch(plan, batch);
+    executor_->Run(plan);
+    return executor_->View(plan, kLossOutput).As<float>()[0];
+  }
+
+  ResidentContents Residents() const {
+    ResidentContents contents;
+    for (const Resident& resident : executor_->program().residents.residents) {
+      const auto bytes = executor_->ResidentBytes(resident.name);
+      contents[resident.name].assign(bytes.begin(), bytes.end());
+    }
+    return contents;
+  }
+
+  void SetResidents(const ResidentContents& contents) {
+    for (const auto& [name, bytes] : contents) {
+      const auto target = executor_->ResidentBytes(name);
+      THIMBLE_CHECK(target.size() == bytes.size(), "'{}'", name);
+      std::memcpy(target.data(), bytes.data(), bytes.size());
+    }
+  }
+
+ private:
+  static constexpr const char* kModel = "wrn-10-1";
+
+  void FillBatch(size_t plan, uint32_t batch) {
+    uint32_t state = batch * 2654435761U + 12345;
+    for (uint8_t& pixel : executor_->View(plan, kImagesInput).As<uint8_t>()) {
+      state = state * 1664525U + 1013904223U;
+      pixel = static_cast<uint8_t>(state >> 24);
+    }
+    for (int32_t& label : executor_->View(plan, kLabelsInput).As<int32_t>()) {
+      state = state * 1664525U + 1013904223U;
+      label = static_cast<int32_t>(state >> 30);
+    }
+    if (plan == kTrain) executor_->View(plan, kLearningRateInput).As<float>()[0] = 0.05F;
+  }
+
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace thimble

@@ -36,7 +36,13 @@ Result<TrainConfig> ConfigFlags::Resolve(TrainConfig defaults) const {
 }
 
 int Report(const Error& error) {
-  fmt::print(stderr, "thimble: {}\n", error.message);
+  // Names of files and options come from outside: whatever they hold, the message is one line.
+  std::string line;
+  for (const char c : error.message) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    line += control ? fmt::format("\\x{:02x}", static_cast<unsigned>(c)) : std::string(1, c);
+  }
+  fmt::print(stderr, "thimble: {}\n", line);
   return ExitCode(error);
 }
 

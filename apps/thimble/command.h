@@ -24,7 +24,7 @@ class ConfigFlags {
   std::vector<std::pair<std::string, std::string>> given_;  // option name, text
 };
 
-// Prints the error to standard error; returns its exit code.
+// Prints the error to standard error, as one line; returns its exit code.
 int Report(const Error& error);
 
 // Each adds its sub-command to `app`; when it was chosen, *exit_code is its result.

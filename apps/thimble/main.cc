@@ -20,8 +20,14 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    fmt::print(stderr, "thimble: {} (see thimble --help)\n", error.what());
-    return 2;
+    // Said in our words: the parser only sees that no sub-command was given.
+    const auto words = app.remaining();
+    const bool unknown = app.get_subcommands().empty() && !words.empty();
+    return Report(thimble::BadInput(
+        fmt::format("{} (see thimble --help)",
+                    unknown ? fmt::format("no sub-command '{}'", words.front()) : error.what())));
+  } catch (const std::exception& error) {  // no memory, no threads
+    return Report(thimble::Failed(error.what()));
   }
   return exit_code;
 }

@@ -4,6 +4,7 @@
 
 #include "apps/thimble/command.h"
 #include "thimble/data/image_dataset.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/report/plan_text.h"
@@ -19,6 +20,7 @@ struct PlanFlags {
 
 Result<int> RunPlan(const PlanFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
+  THIMBLE_TRY(PinSimdTarget(config.simd));
   THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeImageData(config.data));
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,

@@ -59,7 +59,8 @@ std::string Quote(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) < 0x20) {
+    // TOML wants control characters escaped, delete among them.
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
       quoted += c;

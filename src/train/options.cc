@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/utf8.h"
 #include "thimble/train/schedule.h"
 
 namespace thimble {
@@ -228,12 +229,23 @@ const Option* FindOption(std::string_view name) {
 Result<void> CheckConfig(const TrainConfig& config) {
   // More threads than this are a slip; each costs scratch.
   constexpr int64_t kMaxThreads = 1024;
+  // Each slot costs a batch; more than a few only hide a slow disk.
+  constexpr int64_t kMaxPrefetch = 1024;
   // 256 bytes per thread cannot hold one row of panels; kernels promise to work from 16 KiB on.
   constexpr int64_t kMinScratchBytes = 16 << 10;
+  for (const Option& option : TrainOptions()) {
+    // The run folder's files could not hold it.
+    if (!IsUtf8(option.get(config))) {
+      return BadInput(fmt::format("--{}: expected UTF-8 text", option.name));
+    }
+  }
   if (config.batch < 1)
     return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
   if (config.threads > kMaxThreads) {
     return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));
+  }
+  if (config.prefetch > kMaxPrefetch) {
+    return BadInput(fmt::format("--prefetch {}: at most {}", config.prefetch, kMaxPrefetch));
   }
   if (config.scratch_bytes < kMinScratchBytes) {
     return BadInput(fmt::format("--scratch {}: at least {} per thread", config.scratch_bytes,

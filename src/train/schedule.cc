@@ -19,14 +19,15 @@ bool ParseSteps(std::string_view text, Schedule& schedule) {
   if (!ParseNumber(text.substr(colon + 1), schedule.factor) || schedule.factor < 0) return false;
   std::string_view list = text.substr(0, colon);
   double last = -1;
-  while (!list.empty()) {
-    const size_t comma = std::min(list.find(','), list.size());
+  for (bool more = true; more;) {
+    const size_t comma = list.find(',');
     double epoch = 0;
     if (!ParseNumber(list.substr(0, comma), epoch) || epoch <= last) return false;
     schedule.epochs.push_back(last = epoch);
-    list.remove_prefix(std::min(comma + 1, list.size()));
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
   }
-  return !schedule.epochs.empty();
+  return true;
 }
 
 }  // namespace

@@ -84,6 +84,9 @@ void Executor::ScanArena() { audit_.ScanArena(program_.plans); }
 
 size_t Executor::planned_peak_bytes() const {
   size_t peak = 0;
+  for (const Resident& resident : program_.residents.residents) {
+    peak = std::max(peak, resident.offset + resident.size_bytes);
+  }
   for (size_t plan = 0; plan < audited_.size(); ++plan) {
     if (audited_[plan]) peak = std::max(peak, PlannedPeakBytes(program_.plans[plan]));
   }

@@ -34,7 +34,8 @@ class Executor {
   void Run(size_t plan);
   // Scans the arena between runs; call at the end, before asking audit() for its verdict.
   void ScanArena();
-  // The largest planned peak among the plans that ran; what the audit must have measured.
+  // The largest planned peak among the plans that ran, or the residents' end where none did; what
+  // the audit must have measured.
   size_t planned_peak_bytes() const;
   bool last_run_was_audited() const { return auditing_; }
 

@@ -10,6 +10,11 @@
 
 namespace thimble {
 
+// Where a run has its checkpoint.
+inline std::string CheckpointFolder(const std::string& run_folder) {
+  return run_folder + "/checkpoint";
+}
+
 class RunFolder {
  public:
   // Makes the folder. Refuses one that holds a run already unless `config.resume`, and then refuses
@@ -21,7 +26,7 @@ class RunFolder {
 
   const std::string& path() const { return path_; }
   std::string File(std::string_view name) const { return path_ + "/" + std::string(name); }
-  std::string checkpoint_folder() const { return File("checkpoint"); }
+  std::string checkpoint_folder() const { return CheckpointFolder(path_); }
 
   Result<void> Write(std::string_view name, std::string_view content) const;
 

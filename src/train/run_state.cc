@@ -22,6 +22,19 @@ void ForEachMember(State& state, Visit visit) {
   visit("metrics_bytes", state.metrics_bytes);
 }
 
+bool ReadNumber(const nlohmann::json& json, double& number) {
+  if (!json.is_number()) return false;
+  number = json.get<double>();
+  return true;
+}
+
+// All counts are 0 or more.
+bool ReadNumber(const nlohmann::json& json, int64_t& number) {
+  if (!json.is_number_integer()) return false;
+  number = json.get<int64_t>();
+  return number >= 0;
+}
+
 }  // namespace
 
 std::string ToJson(const RunState& state) {
@@ -34,16 +47,12 @@ Result<RunState> RunStateFromJson(const std::string& text) {
   const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return BadInput("progress is not a JSON object");
   RunState state;
-  std::string missing;
+  std::string wrong;
   ForEachMember(state, [&](const char* name, auto& member) {
     const auto found = json.find(name);
-    if (found == json.end() || !found->is_number()) {
-      missing = name;
-    } else {
-      member = found->template get<std::remove_reference_t<decltype(member)>>();
-    }
+    if (found == json.end() || !ReadNumber(*found, member)) wrong = name;
   });
-  if (!missing.empty()) return BadInput("progress lacks the number '" + missing + "'");
+  if (!wrong.empty()) return BadInput("progress lacks a number '" + wrong + "' that can be");
   return state;
 }
 

@@ -27,8 +27,9 @@ struct RunState {
   friend bool operator==(const RunState&, const RunState&) = default;
 };
 
-// Exact: numbers come back bit for bit.
+// Exact: numbers come back bit for bit. Requires that they are finite.
 std::string ToJson(const RunState& state);
+// kBadInput where a member is missing or a count is not a whole number from 0 on.
 Result<RunState> RunStateFromJson(const std::string& text);
 
 }  // namespace thimble

@@ -38,6 +38,7 @@ class Trainer {
       : config_(config), make_model_(make_model), ops_(ops), observer_(observer) {}
 
   Result<TrainSummary> Run() {
+    stop_.emplace();
     THIMBLE_TRY(Prepare());
     THIMBLE_TRY(StartOrResume());
     THIMBLE_TRY(Loop());
@@ -45,11 +46,14 @@ class Trainer {
   }
 
  private:
+  Result<void> ChooseSimdTarget();
   Result<void> Prepare();
   Result<void> StartOrResume();
+  Result<void> Restore();
   Result<void> Loop();
   Result<void> Step(BatchFeed& feed);
   Result<void> EndEpoch();
+  Result<void> CheckFinite(const char* what, double loss) const;
   Result<void> LogStep(double loss, double learning_rate);
   Result<void> SaveCheckpointNow();
   Result<void> SaveWeights(const std::string& name) const;
@@ -62,7 +66,11 @@ class Trainer {
   }
   bool done() const { return state_.step >= schedule_span_.num_steps; }
   bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
-  int64_t epochs_done() const { return state_.step / schedule_span_.steps_per_epoch; }
+  // Of the step done last, from 1; --steps may end a run in the middle of one.
+  int64_t epoch() const {
+    const int64_t steps = schedule_span_.steps_per_epoch;
+    return (state_.step + steps - 1) / steps;
+  }
 
   TrainConfig config_;
   const ModelFactory& make_model_;
@@ -77,7 +85,7 @@ class Trainer {
   Schedule schedule_;
   ScheduleSpan schedule_span_;
   RunState state_;
-  std::optional<StopSignal> stop_;
+  std::optional<StopSignal> stop_;  // from the very start: a run is stopped politely or not at all
   Clock::time_point started_;
   double seconds_before_ = 0;  // by earlier sessions of this run
   // Plain steps of this session, for the rate: audited ones are left out.
@@ -85,9 +93,25 @@ class Trainer {
   int64_t step_samples_ = 0;
 };
 
+// The target decides the last bits of results and, by the size of panels, the plan: a resumed run
+// goes on with the one it has, known before anything is planned.
+Result<void> Trainer::ChooseSimdTarget() {
+  THIMBLE_TRY(PinSimdTarget(config_.simd));
+  if (!config_.resume || config_.out.empty()) return {};
+  THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
+                           ReadCheckpointInfo(CheckpointFolder(config_.out)));
+  if (!checkpoint || checkpoint->simd_target == ActiveSimdTarget()) return {};
+  if (config_.simd == "auto" && PinSimdTarget(checkpoint->simd_target).ok()) return {};
+  observer_.OnMessage(
+      fmt::format("the checkpoint was made with --simd {}: going on with {}, not "
+                  "bit for bit",
+                  checkpoint->simd_target, ActiveSimdTarget()));
+  return {};
+}
+
 Result<void> Trainer::Prepare() {
   THIMBLE_TRY(CheckConfig(config_));
-  THIMBLE_TRY(PinSimdTarget(config_.simd));
+  THIMBLE_TRY(ChooseSimdTarget());
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
@@ -109,38 +133,38 @@ Result<void> Trainer::StartOrResume() {
   THIMBLE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(config_));
   THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
                            ReadCheckpointInfo(folder_->checkpoint_folder()));
-  if (checkpoint && config_.simd == "auto" && !PinSimdTarget(checkpoint->simd_target).ok()) {
-    observer_.OnMessage(
-        fmt::format("the checkpoint was made with {}, which this machine lacks: going "
-                    "on with {}, not bit for bit",
-                    checkpoint->simd_target, ActiveSimdTarget()));
-  }
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed);
   if (checkpoint) {
-    THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
-                             LoadCheckpoint(folder_->checkpoint_folder(), config_.model,
-                                            PersistentTensors(*executor_, true)));
-    auto state = RunStateFromJson(loaded.progress_json);
-    if (!state.ok())
-      return WithContext(CheckpointPath(folder_->checkpoint_folder()), state.error());
-    state_ = *state;
-    seconds_before_ = state_.seconds;
-    observer_.OnMessage(fmt::format("resuming at step {}", state_.step));
-  } else {
-    if (!config_.init.empty()) {
-      THIMBLE_TRY(
-          LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
-    }
-    THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
-    THIMBLE_TRY(folder_->Write("plan.json", ProgramJson(program_.program, ops_)));
+    THIMBLE_TRY(Restore());
+  } else if (!config_.init.empty()) {
+    THIMBLE_TRY(LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
   }
+  // Also where a run goes on: it may have got more epochs or other threads.
+  THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
+  THIMBLE_TRY(folder_->Write("plan.json", ProgramJson(program_.program, ops_)));
   return folder_->StartMetrics(state_.metrics_bytes);
+}
+
+Result<void> Trainer::Restore() {
+  const std::string path = CheckpointPath(folder_->checkpoint_folder());
+  THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
+                           LoadCheckpoint(folder_->checkpoint_folder(), config_.model,
+                                          PersistentTensors(*executor_, true)));
+  auto state = RunStateFromJson(loaded.progress_json);
+  if (!state.ok()) return WithContext(path, state.error());
+  if (state->step != loaded.step) {
+    return BadInput(fmt::format("{}: says step {} in one place and {} in another", path,
+                                loaded.step, state->step));
+  }
+  state_ = *state;
+  seconds_before_ = state_.seconds;
+  observer_.OnMessage(fmt::format("resuming at step {}", state_.step));
+  return {};
 }
 
 Result<void> Trainer::Loop() {
   observer_.OnStart(program_, folder_->path());
-  stop_.emplace();
   started_ = Clock::now();
   BatchFeed feed(*batches_, *executor_, config_.prefetch);
   feed.Start(state_.step, schedule_span_.num_steps);
@@ -175,17 +199,21 @@ Result<void> Trainer::Step(BatchFeed& feed) {
     step_samples_ += count;
   }
   const double loss = static_cast<double>(executor_->View(plan, kLossOutput).As<float>()[0]);
-  if (!std::isfinite(loss)) {
-    return Failed(
-        fmt::format("the loss is {} at step {}: training has diverged; the last checkpoint "
-                    "is kept; a lower --lr or --warmup would help",
-                    loss, state_.step));
-  }
+  THIMBLE_TRY(CheckFinite("loss", loss));
   state_.loss_sum += loss * static_cast<double>(count);
   state_.correct += executor_->View(plan, kCorrectOutput).As<int32_t>()[0];
   state_.samples += count;
   ++state_.step;
   return LogStep(loss, rate);
+}
+
+// Nothing is saved once training has diverged.
+Result<void> Trainer::CheckFinite(const char* what, double loss) const {
+  if (std::isfinite(loss)) return {};
+  return Failed(
+      fmt::format("the {} is {} at step {}: training has diverged; the last checkpoint is kept; a "
+                  "lower --lr or a --warmup would help",
+                  what, loss, state_.step));
 }
 
 Result<void> Trainer::LogStep(double loss, double learning_rate) {
@@ -200,11 +228,13 @@ Result<void> Trainer::LogStep(double loss, double learning_rate) {
 Result<void> Trainer::EndEpoch() {
   state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
   state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
-  state_.loss_sum = 0;
-  state_.correct = state_.samples = 0;
-  EpochReport report{.epoch = epochs_done(),
-                     .train_loss = state_.train_loss,
-                     .train_accuracy = state_.train_accuracy};
+  // A run that --steps ended within an epoch may be resumed with more.
+  if (at_epoch_end()) {
+    state_.loss_sum = 0;
+    state_.correct = state_.samples = 0;
+  }
+  EpochReport report{
+      .epoch = epoch(), .train_loss = state_.train_loss, .train_accuracy = state_.train_accuracy};
   report.evaluated = done() || (config_.eval_every > 0 && report.epoch % config_.eval_every == 0);
   if (report.evaluated) {
     if (data_.validation) {
@@ -212,6 +242,7 @@ Result<void> Trainer::EndEpoch() {
                                Evaluate(*executor_, program_, *data_.validation));
     }
     THIMBLE_ASSIGN_OR_RETURN(report.test, Evaluate(*executor_, program_, *data_.test));
+    THIMBLE_TRY(CheckFinite("test loss", report.test.loss));
     state_.test_loss = report.test.loss;
     state_.test_accuracy = report.test.accuracy;
     const double accuracy = data_.validation ? report.validation.accuracy : report.test.accuracy;
@@ -279,9 +310,7 @@ Result<void> Trainer::CheckMemory(const TrainSummary& summary) const {
     return Failed(fmt::format("planned and measured memory differ in {} places; the first: {}",
                               faults.size(), faults.front()));
   }
-  // A run that was stopped before its first step has nothing to compare.
-  const bool ran = summary.planned_peak_bytes > 0;
-  if (ran && summary.planned_peak_bytes != summary.measured_peak_bytes) {
+  if (summary.planned_peak_bytes != summary.measured_peak_bytes) {
     return Failed(fmt::format("planned peak {} bytes, measured {}", summary.planned_peak_bytes,
                               summary.measured_peak_bytes));
   }

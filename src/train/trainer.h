@@ -25,7 +25,7 @@ struct Progress {
 };
 
 struct EpochReport {
-  int64_t epoch = 0;  // finished ones, from 1
+  int64_t epoch = 0;  // from 1; --steps may end the last one early
   double train_loss = 0;
   double train_accuracy = 0;
   bool evaluated = false;

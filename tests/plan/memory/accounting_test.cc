@@ -1,0 +1,143 @@
+#include "thimble/plan/memory/accounting.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/plan/planted_fault.h"
+#include "tests/support/model_graphs.h"
+
+namespace thimble::toy {
+namespace {
+
+size_t At(const CategoryBytes& bytes, Category category) {
+  return bytes[static_cast<size_t>(category)];
+}
+
+// The toy plan: values of 96 bytes, scratch of 80, residents w, m (96 each) and a ring of 128.
+class AccountingTest : public testing::Test {
+ protected:
+  static constexpr size_t kValue = 96;
+  Plan plan_ = TrainingPlan();
+};
+
+TEST_F(AccountingTest, CountsResidentsInEveryStep) {
+  const MemoryAccount account = Account(plan_);
+  ASSERT_EQ(account.at_step.size(), 6U);
+  for (const CategoryBytes& bytes : account.at_step) {
+    EXPECT_EQ(At(bytes, Category::kModel), kValue);
+    EXPECT_EQ(At(bytes, Category::kOptimizer), kValue);
+    EXPECT_GE(At(bytes, Category::kData), 128U);
+  }
+}
+
+TEST_F(AccountingTest, CountsBuffersWhileTheyLive) {
+  const MemoryAccount account = Account(plan_);
+  EXPECT_EQ(At(account.at_step[0], Category::kData), 128 + kValue);  // x
+  EXPECT_EQ(At(account.at_step[1], Category::kData), 128U);
+  const std::vector<size_t> activations = {1, 2, 2, 3, 2, 1};  // a; a b; b c; b c loss; c loss; …
+  for (size_t step = 0; step < 6; ++step) {
+    EXPECT_EQ(At(account.at_step[step], Category::kActivations), activations[step] * kValue);
+    EXPECT_EQ(At(account.at_step[step], Category::kTransient),
+              (step == 2 ? kScratchBytes : 0) + (step >= 4 ? kValue : 0));  // dw: of no parameter
+  }
+}
+
+TEST_F(AccountingTest, GradientsOfParametersAreTheirOwnCategory) {
+  plan_.graph.values[plan_.graph.Find("dw").index()].gradient_of = plan_.graph.Find("w");
+  const MemoryAccount account = Account(plan_);
+  EXPECT_EQ(At(account.at_step[5], Category::kGradients), kValue);
+  EXPECT_EQ(At(account.at_step[5], Category::kTransient), 0U);
+}
+
+TEST_F(AccountingTest, PeakIsTheFirstOfTheFullestSteps) {
+  // Steps 3, with b, c and the loss, and 4, with c, the loss and dw, are equally full.
+  const MemoryAccount account = Account(plan_);
+  EXPECT_EQ(account.peak_step, 3U);
+  EXPECT_EQ(account.at_peak, account.at_step[3]);
+  EXPECT_EQ(Total(account.at_peak), 128 + 5 * kValue);
+}
+
+TEST_F(AccountingTest, WhatIsNobodysIsGaps) {
+  const MemoryAccount account = Account(plan_);
+  EXPECT_EQ(Total(account.at_peak) + account.gap_bytes, plan_.arena_bytes);
+  plan_.arena_bytes += 640;
+  EXPECT_EQ(Account(plan_).gap_bytes, account.gap_bytes + 640);
+}
+
+TEST_F(AccountingTest, KeptLeavesTransientAndDataOut) {
+  // Step 3: w, m, b, c and the loss.
+  EXPECT_EQ(Account(plan_).kept_bytes, 5 * kValue);
+}
+
+TEST_F(AccountingTest, KeptHasAPeakOfItsOwn) {
+  ScratchOf(plan_, 2).size_bytes = 1000;
+  const MemoryAccount account = Account(plan_);
+  EXPECT_EQ(account.peak_step, 2U);
+  EXPECT_EQ(account.kept_bytes, 5 * kValue);  // at step 3 still
+}
+
+TEST_F(AccountingTest, ABufferOfSeveralValuesCountsOnceAsTheYoungest) {
+  BufferOf(plan_, "dw").size_bytes = 0;
+  MoveInto(plan_, "dw", "c");  // an activation until step 4, a gradient from there on
+  const MemoryAccount account = Account(plan_);
+  EXPECT_EQ(At(account.at_step[3], Category::kActivations), 3 * kValue);
+  EXPECT_EQ(At(account.at_step[4], Category::kActivations), kValue);  // the loss
+  EXPECT_EQ(At(account.at_step[4], Category::kTransient), kValue);
+  EXPECT_EQ(At(account.at_step[5], Category::kTransient), kValue);
+  for (size_t step = 0; step < 6; ++step) {
+    size_t alive = 128 + 2 * kValue;
+    for (const Placement& placement : plan_.placements) {
+      if (!placement.resident && placement.live.Contains(step)) alive += placement.size_bytes;
+    }
+    EXPECT_EQ(Total(account.at_step[step]), alive) << step;
+  }
+}
+
+TEST_F(AccountingTest, APlanWithoutStepsHasItsResidents) {
+  Graph graph;
+  AddInput(graph, "w", Role::kParameter, {24});
+  Plan plan = NaivePlanner(graph).Run();
+  const MemoryAccount account = Account(plan);
+  EXPECT_EQ(At(account.at_peak, Category::kModel), kValue);
+  EXPECT_EQ(Total(account.at_peak) + account.gap_bytes, plan.arena_bytes);
+}
+
+TEST_F(AccountingTest, LargestComeFirst) {
+  ScratchOf(plan_, 2).size_bytes = 1000;
+  const auto largest = LargestAt(plan_, 2, 2);
+  ASSERT_EQ(largest.size(), 2U);
+  EXPECT_EQ(largest[0].buffer, plan_.steps[2].scratch);
+  EXPECT_FALSE(largest[0].value.valid());
+  EXPECT_EQ(largest[0].size_bytes, 1000U);
+  EXPECT_EQ(largest[1].size_bytes, kValue);
+  EXPECT_TRUE(largest[1].value.valid());
+}
+
+TEST_F(AccountingTest, LargestAreOnlyThoseAlive) {
+  const auto all = LargestAt(plan_, 5, 100);
+  std::vector<std::string> names;
+  for (const LiveBuffer& live : all) names.push_back(plan_.placement(live.buffer).name);
+  EXPECT_EQ(names, (std::vector<std::string>{"w", "m", "loss", "dw"}));
+  // w's buffer holds its next version by now.
+  EXPECT_EQ(all[0].value, plan_.graph.Find("w.next"));
+  EXPECT_TRUE(LargestAt(plan_, 5, 0).empty());
+}
+
+TEST_F(AccountingTest, InPlaceSavesWhatItShares) {
+  PlanOptions apart;
+  apart.skipped_passes = {"in-place", "order"};
+  PlanOptions shared;
+  shared.skipped_passes = {"order"};
+  const Graph graph = TrainingGraph("wrn-10-1", 2);
+  const MemoryAccount with = Account(PlanGraph(graph, shared));
+  const MemoryAccount without = Account(PlanGraph(graph, apart));
+  size_t num_smaller = 0;
+  for (size_t step = 0; step < with.at_step.size(); ++step) {
+    EXPECT_LE(Total(with.at_step[step]), Total(without.at_step[step])) << step;
+    num_smaller += Total(with.at_step[step]) < Total(without.at_step[step]) ? 1 : 0;
+  }
+  EXPECT_GT(num_smaller, 0U);
+  EXPECT_LE(with.kept_bytes, without.kept_bytes);
+}
+
+}  // namespace
+}  // namespace thimble::toy

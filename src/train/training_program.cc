@@ -29,14 +29,14 @@ std::set<int64_t, std::greater<>> BatchSizes(int64_t images, int64_t batch) {
   return sizes;
 }
 
-std::vector<Resident> PrefetchRing(const TrainConfig& config, const ImageSpec& images) {
+std::vector<Resident> PrefetchRing(int64_t slots, int64_t batch, const ImageSpec& images) {
   const int64_t image_bytes = images.height * images.width * images.channels;
   std::vector<Resident> ring;
-  for (int64_t slot = 0; slot < config.prefetch; ++slot) {
-    ring.push_back({RingImagesName(slot), static_cast<size_t>(config.batch * image_bytes), 0,
-                    Category::kData});
-    ring.push_back({RingLabelsName(slot), static_cast<size_t>(config.batch) * sizeof(int32_t), 0,
-                    Category::kData});
+  for (int64_t slot = 0; slot < slots; ++slot) {
+    ring.push_back(
+        {RingImagesName(slot), static_cast<size_t>(batch * image_bytes), 0, Category::kData});
+    ring.push_back(
+        {RingLabelsName(slot), static_cast<size_t>(batch) * sizeof(int32_t), 0, Category::kData});
   }
   return ring;
 }
@@ -120,8 +120,8 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   }
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
   THIMBLE_ASSIGN_OR_RETURN(
-      result.program,
-      PlanProgram(graphs, ops, PrefetchRing(config, model.images), MakePlanOptions(config)));
+      result.program, PlanProgram(graphs, ops, PrefetchRing(config.prefetch, result.batch, model.images),
+                                  MakePlanOptions(config)));
   return result;
 }
 

@@ -1,0 +1,133 @@
+#include "thimble/train/training_program.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/tiny_run.h"
+
+namespace thimble {
+namespace {
+
+using Names = std::vector<std::string>;
+
+Names PlanNames(int64_t batch, const ImageCounts& counts) {
+  TrainConfig config = TinyConfig();
+  config.batch = batch;
+  return MakeTrainingProgram(config, {}, counts, BuiltinOps())->program.names;
+}
+
+std::string Refusal(TrainConfig config) {
+  const auto program = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  if (program.ok()) return "was accepted";
+  EXPECT_EQ(program.error().kind, ErrorKind::kBadInput);
+  return program.error().message;
+}
+
+TEST(TrainingProgram, PlansEveryBatchSizeThatOccurs) {
+  EXPECT_EQ(PlanNames(4, {10, 0, 6}), (Names{"train 4", "train 2", "evaluate 4", "evaluate 2"}));
+  EXPECT_EQ(PlanNames(4, {8, 0, 8}), (Names{"train 4", "evaluate 4"}));
+  EXPECT_EQ(PlanNames(4, {8, 3, 5}), (Names{"train 4", "evaluate 4", "evaluate 3", "evaluate 1"}));
+  EXPECT_EQ(PlanNames(1, {3, 0, 2}), (Names{"train 1", "evaluate 1"}));
+}
+
+TEST(TrainingProgram, ABatchIsNeverLargerThanTheTrainingSet) {
+  EXPECT_EQ(PlanNames(100, {3, 0, 7}), (Names{"train 3", "evaluate 3", "evaluate 1"}));
+  EXPECT_EQ(PlanNames(100, {3, 0, 2}), (Names{"train 3", "evaluate 2"}));
+}
+
+TEST(TrainingProgram, WithoutCountsFullBatchesOnly) {
+  EXPECT_EQ(PlanNames(4, {}), (Names{"train 4", "evaluate 4"}));
+}
+
+TEST(TrainingProgram, FindsItsPlans) {
+  const TinyRun run;
+  EXPECT_EQ(run.program.program.names[run.program.TrainPlan(2)], "train 2");
+  EXPECT_EQ(run.program.program.names[run.program.EvaluatePlan(4)], "evaluate 4");
+  EXPECT_EQ(&run.program.main_plan(), &run.program.program.plans[run.program.TrainPlan(4)]);
+}
+
+TEST(TrainingProgramDeathTest, AskedForAPlanThatWasNotMade) {
+  const TinyRun run;
+  EXPECT_DEATH(run.program.TrainPlan(3), "no plan 'train 3'");
+}
+
+TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
+  TrainConfig config = TinyConfig();
+  config.batch = 100;
+  config.prefetch = 3;
+  const auto program = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const ResidentLayout& residents = program->program.residents;
+  ASSERT_NE(residents.Find(RingImagesName(2)), nullptr);
+  EXPECT_EQ(residents.Find(RingImagesName(2))->size_bytes, 10U * 3072);
+  EXPECT_EQ(residents.Find(RingLabelsName(0))->size_bytes, 10U * 4);
+  EXPECT_EQ(residents.Find(RingImagesName(2))->category, Category::kData);
+  EXPECT_EQ(residents.Find(RingImagesName(3)), nullptr);
+}
+
+TEST(TrainingProgram, PlainIsWithAllPasses) {
+  TrainConfig config = TinyConfig();
+  const auto with = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  config.without = {"in-place", "order", "placement"};
+  const auto without = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  EXPECT_GT(without->program.arena_bytes, with->program.arena_bytes);
+  EXPECT_EQ(*PlainArenaBytes(config, {}, {10, 0, 6}, BuiltinOps()),
+            static_cast<int64_t>(with->program.arena_bytes));
+}
+
+TEST(TrainingProgram, EvaluationAloneNeedsLess) {
+  const TrainConfig config = TinyConfig();
+  const auto training = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const auto evaluation = MakeEvaluationProgram(config, {}, 6, BuiltinOps());
+  ASSERT_TRUE(evaluation.ok());
+  EXPECT_EQ(evaluation->program.names, (Names{"evaluate 4", "evaluate 2"}));
+  EXPECT_LT(evaluation->program.arena_bytes, training->program.arena_bytes);
+  EXPECT_EQ(evaluation->program.residents.Find(RingImagesName(0)), nullptr);
+  for (const Resident& resident : evaluation->program.residents.residents) {
+    EXPECT_EQ(resident.category, Category::kModel) << resident.name;
+  }
+}
+
+TEST(TrainingProgram, WrongModelsAndPasses) {
+  TrainConfig config = TinyConfig();
+  config.model = "resnet-50";
+  EXPECT_NE(Refusal(config).find("resnet-50"), std::string::npos);
+  config.model = "wrn-11-1";
+  EXPECT_NE(Refusal(config).find("depth 11 is impossible"), std::string::npos);
+  config = TinyConfig();
+  config.without = {"placment"};
+  EXPECT_NE(Refusal(config).find("'placment'"), std::string::npos);
+}
+
+TEST(DescribeImageData, KnowsCifarWithoutItsFiles) {
+  const auto cifar = DescribeImageData("cifar100");
+  ASSERT_TRUE(cifar.ok());
+  EXPECT_EQ(cifar->images.classes, 100);
+  EXPECT_EQ(cifar->counts.train, 50000);
+  EXPECT_EQ(DescribeImageData("cifar10:/nowhere")->counts.test, 10000);
+  EXPECT_EQ(DescribeImageData("shapes:12,5")->counts.test, 5);
+}
+
+TEST(DescribeImageData, Unknown) {
+  for (const char* spec : {"", "imagenet", "shapes:0", "shapes:", "shapes:x", "cifar"}) {
+    const auto data = DescribeImageData(spec);
+    ASSERT_FALSE(data.ok()) << spec;
+    EXPECT_EQ(data.error().kind, ErrorKind::kBadInput);
+  }
+}
+
+TEST(CheckBudget, ToTheByte) {
+  const TinyRun run;
+  const auto needed = static_cast<int64_t>(run.program.program.arena_bytes);
+  EXPECT_TRUE(CheckBudget(run.program.program, 0).ok());
+  EXPECT_TRUE(CheckBudget(run.program.program, needed).ok());
+  const Result<void> short_of_one = CheckBudget(run.program.program, needed - 1);
+  ASSERT_FALSE(short_of_one.ok());
+  EXPECT_EQ(short_of_one.error().kind, ErrorKind::kDoesNotFit);
+  const std::string& message = short_of_one.error().message;
+  EXPECT_NE(message.find(std::to_string(needed) + " bytes"), std::string::npos) << message;
+  EXPECT_NE(message.find("1 B are missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("largest at the peak: "), std::string::npos) << message;
+  EXPECT_NE(message.find("a smaller --batch would help"), std::string::npos) << message;
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,5 +1,7 @@
 #include "thimble/grad/training_graph.h"
 
+#include <fmt/format.h>
+
 #include "thimble/grad/differentiate.h"
 #include "thimble/graph/append_node.h"
 
@@ -15,6 +17,17 @@ std::vector<ValueId> Parameters(const Graph& graph) {
   return parameters;
 }
 
+// The update's own values have fixed names, which a layer of the model may have taken.
+Result<ValueId> AddNamed(Graph& graph, Value value) {
+  if (graph.Find(value.name).valid()) {
+    return BadInput(
+        fmt::format("the name '{}' belongs to the optimizer; rename the layer that "
+                    "uses it",
+                    value.name));
+  }
+  return graph.AddValue(std::move(value));
+}
+
 Result<void> AppendSgd(Graph& graph, const OpRegistry& ops, const OptimizerSpec& optimizer,
                        ValueId parameter, ValueId gradient, ValueId learning_rate) {
   const std::string name = graph.value(parameter).name;
@@ -26,8 +39,12 @@ Result<void> AppendSgd(Graph& graph, const OpRegistry& ops, const OptimizerSpec&
                              .layer = name},
                             {parameter});
   }
-  const ValueId momentum = graph.AddValue(
-      {kMomentumPrefix + name, graph.value(parameter).shape, DType::kF32, Role::kState, {}, {}});
+  THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, AddNamed(graph, {kMomentumPrefix + name,
+                                                                    graph.value(parameter).shape,
+                                                                    DType::kF32,
+                                                                    Role::kState,
+                                                                    {},
+                                                                    {}}));
   return AppendUpdateNode(graph, ops,
                           {.op = "sgd_update",
                            .inputs = {parameter, gradient, momentum, learning_rate},
@@ -52,8 +69,9 @@ Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops, ValueId loss,
                                                                   .output_names = {"dloss"}}));
   THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> gradients,
                            Differentiate(graph, ops, {{loss, seed[0]}}, parameters));
-  const ValueId learning_rate =
-      graph.AddValue({kLearningRateInput, {1}, DType::kF32, Role::kInput, {}, {}});
+  THIMBLE_ASSIGN_OR_RETURN(
+      const ValueId learning_rate,
+      AddNamed(graph, {kLearningRateInput, {1}, DType::kF32, Role::kInput, {}, {}}));
   for (size_t i = 0; i < parameters.size(); ++i) {
     graph.values[gradients[i].index()].gradient_of = parameters[i];
     THIMBLE_TRY(AppendSgd(graph, ops, optimizer, parameters[i], gradients[i], learning_rate));

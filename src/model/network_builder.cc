@@ -90,7 +90,9 @@ ValueId NetworkBuilder::Conv(const std::string& name, ValueId x, const ConvSpec&
                              name, spec.out_channels, spec.kernel)));
     return {};
   }
-  const double fan_out = static_cast<double>(spec.kernel * spec.kernel * spec.out_channels);
+  // Not as integers: a huge kernel is the shape rule's to reject, and must not overflow here.
+  const auto kernel = static_cast<double>(spec.kernel);
+  const double fan_out = kernel * kernel * static_cast<double>(spec.out_channels);
   const ValueId weight =
       Parameter(name + ".weight", {spec.out_channels, spec.kernel, spec.kernel, shape(x)[3]},
                 InitRule::Kind::kNormal, std::sqrt(2.0 / fan_out));

@@ -1,0 +1,51 @@
+// The planned arena of each built-in model, pinned to the byte: no change makes a plan larger
+// unseen.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/train/training_program.h"
+
+namespace thimble {
+namespace {
+
+struct Budget {
+  const char* model;
+  int64_t batch;
+  size_t arena_bytes;
+};
+
+// Two threads, default scratch and prefetch ring, training and evaluation on 50000 + 10000 images.
+constexpr Budget kBudgets[] = {
+    {"wrn-10-1", 1, 1618304},      //
+    {"wrn-10-1", 10, 7470720},     //
+    {"wrn-10-1", 100, 63386240},   //
+    {"wrn-16-2", 1, 8710336},      //
+    {"wrn-16-2", 10, 26876800},    //
+    {"wrn-16-2", 100, 207333504},  //
+    {"wrn-28-2", 1, 18035904},     //
+    {"wrn-28-2", 10, 51447168},    //
+    {"wrn-28-2", 100, 397056128},  //
+};
+
+TEST(PlannedArenaTest, IsExactlyTheBudget) {
+  for (const Budget& budget : kBudgets) {
+    TrainConfig config;
+    config.model = budget.model;
+    config.batch = budget.batch;
+    config.threads = 2;
+    const auto program = MakeTrainingProgram(config, {}, {50000, 0, 10000}, BuiltinOps());
+    ASSERT_TRUE(program.ok()) << program.error().message;
+    const size_t arena_bytes = program->program.arena_bytes;
+    EXPECT_EQ(arena_bytes, budget.arena_bytes)
+        << budget.model << " at batch " << budget.batch << " now needs "
+        << fmt::format("{:+}",
+                       static_cast<int64_t>(arena_bytes) - static_cast<int64_t>(budget.arena_bytes))
+        << " bytes. If that is what the change is for, put {\"" << budget.model << "\", "
+        << budget.batch << ", " << arena_bytes << "} into kBudgets in " << __FILE__
+        << " in the same commit and give both numbers in its message; if not, find the cause.";
+  }
+}
+
+}  // namespace
+}  // namespace thimble

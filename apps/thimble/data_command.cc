@@ -14,15 +14,22 @@ struct DataFlags {
   ConfigFlags config;
   std::string dump;
   int64_t dump_steps = 10;
+  std::string dump_part;
   bool json = false;
 };
+
+Result<void> Dump(const DataFlags& flags, const TrainConfig& config, const ImageData& data) {
+  if (flags.dump_part.empty()) return DumpBatches(config, data, flags.dump_steps, flags.dump);
+  THIMBLE_ASSIGN_OR_RETURN(const ImageDataset* dataset, FindPart(data, flags.dump_part));
+  return DumpImages(*dataset, flags.dump);
+}
 
 Result<int> RunData(const DataFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
   THIMBLE_ASSIGN_OR_RETURN(
       const ImageData data,
       OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));
-  if (!flags.dump.empty()) THIMBLE_TRY(DumpBatches(config, data, flags.dump_steps, flags.dump));
+  if (!flags.dump.empty()) THIMBLE_TRY(Dump(flags, config, data));
   const ImageFormat& format = data.train->format();
   const ImageCounts counts = CountsOf(data);
   if (flags.json) {
@@ -55,6 +62,10 @@ void AddDataCommand(CLI::App& app, int* exit_code) {
                       "write the first training batches to this .safetensors file");
   command->add_option("--dump-steps", flags->dump_steps, "how many of them")
       ->check(CLI::Range(1, 100000));
+  command
+      ->add_option("--dump-part", flags->dump_part,
+                   "write all images of this part instead, in order, as evaluation reads them")
+      ->check(CLI::IsMember({"train", "validation", "test"}));
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags, exit_code] {
     const auto result = RunData(*flags);

@@ -93,4 +93,14 @@ Result<ImageData> OpenImageData(std::string_view spec, const DataOptions& option
   return data;
 }
 
+Result<const ImageDataset*> FindPart(const ImageData& data, std::string_view part) {
+  if (part == "train") return data.train.get();
+  if (part == "test") return data.test.get();
+  if (part != "validation") {
+    return BadInput(fmt::format("part '{}': expected train, validation or test", part));
+  }
+  if (data.validation == nullptr) return BadInput("part 'validation': needs --validation N");
+  return data.validation.get();
+}
+
 }  // namespace thimble

@@ -52,6 +52,10 @@ struct ImageData {
   Augmentation augmentation = Augmentation::kNone;  // what the usual recipe does to `train`
 };
 
+// By its name: "train", "validation" or "test". BadInput for others and for a validation set that
+// was not asked for.
+Result<const ImageDataset*> FindPart(const ImageData& data, std::string_view part);
+
 struct DataOptions {
   uint64_t seed = 0;
   // Images held out of the training set, chosen by the seed.

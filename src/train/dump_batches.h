@@ -1,4 +1,4 @@
-// Writes training batches as the network will see them, for comparisons with other programs.
+// Writes images as the network will see them, for comparisons with other programs.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,10 @@ namespace thimble {
 // steps of a training with this configuration. Requires that these are full batches.
 Result<void> DumpBatches(const TrainConfig& config, const ImageData& data, int64_t num_steps,
                          const std::string& path);
+
+// A safetensors file with "images" u8 (N, H, W, C) and "labels" i32 (N): the whole data set, in
+// order, as evaluation reads it.
+Result<void> DumpImages(const ImageDataset& dataset, const std::string& path);
 
 // The augmentation that the configuration asks for, or the data set's usual one.
 Augmentation ChosenAugmentation(const TrainConfig& config, const ImageData& data);

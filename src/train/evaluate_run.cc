@@ -9,15 +9,6 @@
 #include "thimble/train/training_program.h"
 
 namespace thimble {
-namespace {
-
-const ImageDataset* PartOf(const ImageData& data, const std::string& part) {
-  if (part == "train") return data.train.get();
-  if (part == "validation") return data.validation.get();
-  return data.test.get();
-}
-
-}  // namespace
 
 Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
                                       const std::string& part, const OpRegistry& ops) {
@@ -25,8 +16,7 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   THIMBLE_ASSIGN_OR_RETURN(
       const ImageData data,
       OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));
-  const ImageDataset* dataset = PartOf(data, part);
-  if (dataset == nullptr) return BadInput("--part validation: needs --validation N");
+  THIMBLE_ASSIGN_OR_RETURN(const ImageDataset* dataset, FindPart(data, part));
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));

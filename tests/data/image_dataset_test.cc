@@ -84,5 +84,18 @@ TEST(OpenImageDataTest, MissingFolderIsNamed) {
   EXPECT_NE(OpenError("cifar10:/nowhere").find("/nowhere"), std::string::npos);
 }
 
+TEST(FindPartTest, FindsPartsByNameAndSaysWhatIsMissing) {
+  const auto whole = OpenImageData("shapes:30,20", {});
+  const auto split = OpenImageData("shapes:30,20", {.seed = 1, .validation = 10});
+  ASSERT_TRUE(whole.ok() && split.ok());
+  EXPECT_EQ(*FindPart(*whole, "train"), whole->train.get());
+  EXPECT_EQ(*FindPart(*whole, "test"), whole->test.get());
+  EXPECT_EQ(*FindPart(*split, "validation"), split->validation.get());
+  EXPECT_EQ(FindPart(*whole, "validation").error().message,
+            "part 'validation': needs --validation N");
+  EXPECT_EQ(FindPart(*whole, "Test").error().message,
+            "part 'Test': expected train, validation or test");
+}
+
 }  // namespace
 }  // namespace thimble

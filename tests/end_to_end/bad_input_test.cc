@@ -1,0 +1,285 @@
+// Wrong use and bad files: one clear line, the right exit code, and nothing broken that was whole.
+#include "tests/data/fake_dataset.h"
+#include "tests/end_to_end/thimble_fixture.h"
+
+namespace thimble {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+
+class BadInputEndToEnd : public ThimbleFixture {
+ protected:
+  // A finished run in "run", to be continued with Resume().
+  void MakeRun(const std::string& options = "") const {
+    RunWell(Training("run") + "--steps 2 " + options);
+  }
+  static std::string Training(const std::string& run) {
+    return "train --model wrn-10-1 --data shapes:12,4 --batch 4 --threads 1 --checkpoint-every 1 "
+           "--out @/" +
+           run + " ";
+  }
+  static std::string Resume() { return Training("run") + "--resume --steps 3 "; }
+
+  // The run still goes on, and ends where it would have without the trouble.
+  void ExpectStillWhole() const {
+    RunWell(Resume());
+    RunWell(Training("undisturbed") + "--steps 3");
+    EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("undisturbed")));
+  }
+};
+
+// Fails after it has begun: progress comes first, the last line says what happened.
+void ExpectFailure(const ProcessResult& result, const std::string& reason) {
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const size_t last = result.err.rfind('\n', result.err.size() - 2) + 1;
+  EXPECT_THAT(result.err.substr(last), testing::StartsWith("thimble: "));
+  EXPECT_THAT(result.err.substr(last), HasSubstr(reason));
+  EXPECT_THAT(result.err, EndsWith("\n"));
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(BadInputEndToEnd, SubCommands) {
+  ExpectRefusal("", 2, "subcommand is required");
+  ExpectRefusal("tarin", 2, "no sub-command 'tarin'");
+  ExpectRefusal("train plan", 2, "plan");
+  ExpectRefusal("--trian", 2, "--trian");
+}
+
+TEST_F(BadInputEndToEnd, Flags) {
+  for (const char* command : {"train", "plan", "eval", "models", "data"}) {
+    ExpectRefusal(std::string(command) + " --no-such-flag", 2, "--no-such-flag");
+  }
+  ExpectRefusal("plan --batch", 2, "--batch");
+  ExpectRefusal("plan --batch 1 --batch 2", 2, "--batch");
+  ExpectRefusal("plan stray", 2, "stray");
+  ExpectRefusal("eval --part everything", 2, "--part");
+  ExpectRefusal("data --dump-steps 0", 2, "--dump-steps");
+}
+
+TEST_F(BadInputEndToEnd, Numbers) {
+  for (const char* batch : {"0", "-1", "abc", "1.5", "99999999999999999999"}) {
+    for (const char* command : {"train --out @/run", "plan", "data"}) {
+      ExpectRefusal(std::string(command) + " --batch " + batch, 2,
+                    std::string("--batch ") + batch + ": expected a whole number, at least 1");
+    }
+  }
+  ExpectRefusal("plan --lr nan", 2, "--lr nan");
+  ExpectRefusal("plan --lr -1", 2, "--lr -1");
+  ExpectRefusal("plan --momentum 1", 2, "--momentum 1");
+  ExpectRefusal("plan --nesterov --momentum 0", 2, "--nesterov");
+  ExpectRefusal("plan --epochs -1", 2, "--epochs -1");
+  ExpectRefusal("plan --threads 99999", 2, "--threads 99999");
+  ExpectRefusal("plan --prefetch 1000000000", 2, "--prefetch 1000000000");
+  ExpectRefusal("plan --scratch 1k", 2, "--scratch 1000");
+  ExpectRefusal("train --data shapes:10,4 --validation 10 --out @/run", 2, "hold out 10 of 10");
+}
+
+TEST_F(BadInputEndToEnd, Words) {
+  ExpectRefusal("plan --model resnet-50", 2, "resnet-50");
+  ExpectRefusal("plan --model wrn-27-2", 2, "depth 27 is impossible");
+  ExpectRefusal("plan --model wrn-4-1", 2, "depth 4 is impossible");
+  ExpectRefusal("plan --model wrn-28-0", 2, "width 0");
+  ExpectRefusal("plan --model wrn-28", 2, "wrn-28");
+  ExpectRefusal("plan --schedule linear", 2, "--schedule linear");
+  ExpectRefusal("plan --augment blur", 2, "--augment blur");
+  ExpectRefusal("plan --simd mmx", 2, "--simd mmx");
+  ExpectRefusal("train --simd mmx --out @/run", 2, "--simd mmx");
+  ExpectRefusal("plan --without gravity", 2, "'gravity'");
+  ExpectRefusal("plan --data imagenet", 2, "imagenet");
+  ExpectRefusal("train --data shapes:0,5 --out @/run", 2, "shapes:0,5");
+  for (const char* budget : {"much", "8XB", "-8MB", "1e99"}) {
+    ExpectRefusal(std::string("plan --budget ") + budget, 2, "--budget: '" + std::string(budget));
+  }
+  EXPECT_FALSE(std::filesystem::exists(At("run")));
+}
+
+// Names from outside cannot break the one line.
+TEST_F(BadInputEndToEnd, NamesWithControlCharacters) {
+  for (const char* name : {"two\nlines", "\x1b[31mred", "\x7f"}) {
+    const ProcessResult result = RunProcess({THIMBLE_BINARY, "plan", "--model", name});
+    ExpectRefusal(result, 2, "--model", name);
+    EXPECT_EQ(std::count_if(result.err.begin(), result.err.end() - 1,
+                            [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
+              0)
+        << result.err;
+  }
+  ExpectRefusal(RunProcess({THIMBLE_BINARY, "no\nsuch"}), 2, "no\\x0asuch", "sub-command");
+  ExpectRefusal(RunProcess({THIMBLE_BINARY, "train", "--out", At("\xff")}), 2,
+                "--out: expected UTF-8", "no text");
+}
+
+TEST_F(BadInputEndToEnd, ConfigFile) {
+  ExpectRefusal("plan --config @/none.toml", 2, "none.toml");
+  Put(At("c.toml"), "batch = 4\nbtach = 4\n");
+  ExpectRefusal("plan --config @/c.toml", 2, "c.toml:2: unknown option 'btach'");
+  Put(At("c.toml"), "\n\nbatch = \"4\"\n");
+  ExpectRefusal("plan --config @/c.toml", 2, "c.toml:3: 'batch': expected a whole number");
+  Put(At("c.toml"), "batch = 4\nmodel = \"open\n");
+  ExpectRefusal("plan --config @/c.toml", 2, "c.toml:2: ");
+  Put(At("c.toml"), "batch = 4\nschedule = \"none\"\n");
+  ExpectRefusal("plan --config @/c.toml", 2, "--schedule none");
+}
+
+TEST_F(BadInputEndToEnd, CifarFiles) {
+  const std::string train = "train --model wrn-10-1 --batch 4 --out @/run --data cifar10:";
+  ExpectRefusal(train + "@/nowhere", 2, "nowhere: no such folder");
+  const TestFolder cifar("bad_input");
+  WriteCifar10(cifar);
+  RunWell("data --data cifar10:" + cifar.path());
+
+  const std::string batch = Content(cifar.File("data_batch_2.bin"));
+  std::filesystem::remove(cifar.File("data_batch_2.bin"));
+  ExpectRefusal(train + cifar.path(), 2, "data_batch_2.bin");
+  cifar.Write("data_batch_2.bin", batch.substr(0, batch.size() - 100));
+  ExpectRefusal(train + cifar.path(), 2, "data_batch_2.bin: size of 6046 bytes");
+  cifar.Write("data_batch_2.bin", batch + "\x01");
+  ExpectRefusal(train + cifar.path(), 2, "not a multiple of 3073");
+  cifar.Write("data_batch_2.bin", "");
+  ExpectRefusal(train + cifar.path(), 2, "file is empty");
+  std::string label = batch;
+  label[3073] = 10;
+  cifar.Write("data_batch_2.bin", label);
+  ExpectRefusal(train + cifar.path(), 2, "label of record 1 (offset 3073) is 10");
+  cifar.Write("data_batch_2.bin", batch);
+  RunWell(train + cifar.path());
+}
+
+TEST_F(BadInputEndToEnd, CifarOfTheOtherKind) {
+  const TestFolder cifar("bad_input_100");
+  WriteCifar100(cifar);
+  ExpectRefusal("data --data cifar10:" + cifar.path(), 2, "data_batch_1.bin");
+  RunWell("train --model wrn-10-1 --batch 2 --out @/run --data cifar100:" + cifar.path());
+}
+
+TEST_F(BadInputEndToEnd, OutputFolders) {
+  Put(At("file"), "x");
+  ExpectRefusal(Training("file/run"), 2, "file/run");
+  ExpectRefusal(Training("file"), 2, "/file");
+  ExpectRefusal(Training("file/run") + "--resume", 2, "file/run");
+  ExpectRefusal("data --data shapes:200,4 --dump @/file/x --dump-steps 1", 1, "file/x");
+  ExpectRefusal("train --resume --model wrn-10-1", 2, "--resume needs --out");
+}
+
+TEST_F(BadInputEndToEnd, AnotherRunIsThere) {
+  MakeRun();
+  ExpectRefusal(Training("run") + "--steps 2", 2, "holds a run already; add --resume");
+  ExpectStillWhole();
+}
+
+TEST_F(BadInputEndToEnd, ResumedWithOtherSettings) {
+  MakeRun();
+  ExpectRefusal(Resume() + "--lr 0.2", 2, "--lr was '0.1' and is now '0.2'");
+  ExpectRefusal(Resume() + "--seed 2", 2, "--seed was '1' and is now '2'");
+  ExpectRefusal("train --model wrn-10-2 --data shapes:12,4 --batch 4 --resume --out @/run", 2,
+                "--model was 'wrn-10-1' and is now 'wrn-10-2'");
+  ExpectStillWhole();
+}
+
+TEST_F(BadInputEndToEnd, CheckpointOfAnotherModel) {
+  MakeRun();
+  RunWell("train --model wrn-10-2 --data shapes:12,4 --batch 4 --steps 1 --out @/other");
+  const std::string good = Content(CheckpointFile(At("run")));
+  Put(CheckpointFile(At("run")), Content(CheckpointFile(At("other"))));
+  ExpectRefusal(Resume(), 2, "expected a checkpoint of model \"wrn-10-1\", found one of");
+  Put(CheckpointFile(At("run")), good);
+  ExpectStillWhole();
+}
+
+TEST_F(BadInputEndToEnd, CheckpointOfANewerProgram) {
+  MakeRun();
+  std::string content = Content(CheckpointFile(At("run")));
+  const std::string version = R"("thimble.checkpoint_version":"1")";
+  ASSERT_NE(content.find(version), std::string::npos);
+  content[content.find(version) + version.size() - 2] = '9';
+  Put(CheckpointFile(At("run")), content);
+  ExpectRefusal(Resume(), 2, "found 9: written by a newer Thimble");
+}
+
+TEST_F(BadInputEndToEnd, DamagedCheckpoint) {
+  MakeRun();
+  const std::string path = CheckpointFile(At("run"));
+  const std::string good = Content(path);
+  std::string header = good;
+  header[8] = 'x';
+  for (const std::string& bad : {std::string(), std::string("abc"), good.substr(0, 100),
+                                 good.substr(0, good.size() - 1), good + "x", header}) {
+    Put(path, bad);
+    ExpectRefusal(Resume(), 2, path + ": byte ");
+  }
+  std::string progress = good;
+  const size_t at = progress.find("loss_sum");
+  ASSERT_NE(at, std::string::npos);
+  progress[at] = 'L';
+  Put(path, progress);
+  ExpectRefusal(Resume(), 2, "lacks a number 'loss_sum'");
+  Put(path, good);
+  ExpectStillWhole();
+}
+
+TEST_F(BadInputEndToEnd, DamagedOrOtherWeightsToStartFrom) {
+  MakeRun();
+  const std::string good = WeightsOf(At("run"));
+  const std::string start = Training("next") + "--steps 1 --init ";
+  ExpectRefusal(start + "@/none.safetensors", 2, "none.safetensors");
+  Put(At("bad.safetensors"), good.substr(0, 50));
+  ExpectRefusal(start + "@/bad.safetensors", 2, "bad.safetensors: byte ");
+  std::string header = good;
+  header[9] = '!';
+  Put(At("bad.safetensors"), header);
+  ExpectRefusal(start + "@/bad.safetensors", 2, "bad.safetensors: byte ");
+  ExpectRefusal(
+      "train --model wrn-10-2 --data shapes:12,4 --out @/next --init "
+      "@/run/weights.safetensors",
+      2, "run/weights.safetensors: expected tensor");
+  // A checkpoint has more in it than weights.
+  ExpectRefusal(start + "@/run/checkpoint/state.safetensors", 2, "not expected here");
+  RunWell(start + "@/run/weights.safetensors");
+}
+
+TEST_F(BadInputEndToEnd, EvaluationWithoutWeights) {
+  ExpectRefusal("eval", 2, "name a run folder, or --weights");
+  ExpectRefusal("eval @/nowhere", 2, "nowhere/config.toml");
+  MakeRun();
+  std::filesystem::remove(At("run/weights.safetensors"));
+  ExpectRefusal("eval @/run", 2, "run/weights.safetensors");
+  ExpectRefusal("eval @/run --part validation", 2, "needs --validation");
+  ExpectRefusal("eval @/run --budget 1k", 3, "does not fit");
+}
+
+TEST_F(BadInputEndToEnd, DiskFullWhileSaving) {
+  MakeRun();
+  // More than weights.safetensors and plan.json, less than the checkpoint.
+  const auto limit = static_cast<int64_t>(Content(CheckpointFile(At("run"))).size()) - 1000;
+  ASSERT_GT(limit, static_cast<int64_t>(WeightsOf(At("run")).size()));
+  const std::string before = Content(CheckpointFile(At("run")));
+  ExpectFailure(Run(Resume(), {.max_file_bytes = limit}), "state.safetensors");
+  EXPECT_TRUE(Content(CheckpointFile(At("run"))) == before);
+  ExpectStillWhole();
+}
+
+TEST_F(BadInputEndToEnd, DiskFullFromTheStart) {
+  const ProcessResult result = Run(Training("run") + "--steps 3", {.max_file_bytes = 2000});
+  ExpectRefusal(result, 1, "plan.json", "full disk");
+  ExpectStillWhole();
+}
+
+TEST_F(BadInputEndToEnd, DivergenceKeepsTheCheckpoint) {
+  const std::string wild = Training("run") + "--lr 1e30 --checkpoint-every 0 ";
+  std::string options = wild;
+  options.erase(options.find("--checkpoint-every 1 "), 21);
+  ExpectFailure(Run(options + "--epochs 3"), "training has diverged");
+  EXPECT_FALSE(std::filesystem::exists(CheckpointFile(At("run"))));
+  // With a checkpoint after each step, the last one stays and can be read.
+  const std::string saving = Training("saving") + "--lr 1e30 ";
+  ExpectFailure(Run(saving + "--epochs 3"), "training has diverged");
+  const std::string before = Content(CheckpointFile(At("saving")));
+  ASSERT_FALSE(before.empty());
+  const ProcessResult again = Run(saving + "--epochs 3 --resume");
+  EXPECT_THAT(again.err, HasSubstr("resuming at step"));
+  ExpectFailure(again, "training has diverged");
+  EXPECT_TRUE(Content(CheckpointFile(At("saving"))) == before);
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,116 @@
+// What the end-to-end tests share: the program itself, a folder of their own, and readers for what
+// the program leaves behind.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+#include "tests/train/file_fixture.h"
+
+namespace thimble {
+
+// Sanitizers keep shadow memory and replace malloc: bounds on memory and counters mean nothing.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+using Words = std::vector<std::string>;
+
+// Words of `text`, separated by single spaces.
+inline Words Split(const std::string& text) {
+  Words words;
+  std::istringstream stream(text);
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+class ThimbleFixture : public FileFixture {
+ protected:
+  // A path below the test's folder.
+  std::string At(const std::string& name) const { return folder_ + "/" + name; }
+
+  // "train --model wrn-10-1" as the words of a command; "@" stands for the test's folder.
+  Words Command(const std::string& text) const {
+    Words words = {THIMBLE_BINARY};
+    for (std::string word : Split(text)) {
+      if (const size_t at = word.find('@'); at != std::string::npos) word.replace(at, 1, folder_);
+      words.push_back(word);
+    }
+    return words;
+  }
+  ProcessResult Run(const std::string& text, const ProcessLimits& limits = {}) const {
+    return RunProcess(Command(text), limits);
+  }
+  // Runs what must go well.
+  ProcessResult RunWell(const std::string& text) const {
+    ProcessResult result = Run(text);
+    EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
+    return result;
+  }
+  // Runs what must be refused: exit code, and one line on standard error that says `reason`.
+  void ExpectRefusal(const std::string& text, int exit_code, const std::string& reason) const {
+    ExpectRefusal(Run(text), exit_code, reason, text);
+  }
+  static void ExpectRefusal(const ProcessResult& result, int exit_code, const std::string& reason,
+                            const std::string& what) {
+    EXPECT_EQ(result.exit_code, exit_code) << what << "\n" << result.err;
+    EXPECT_THAT(result.err, testing::StartsWith("thimble: ")) << what;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << what << result.err;
+    EXPECT_THAT(result.err, testing::HasSubstr(reason)) << what;
+  }
+};
+
+// The object in a JSON text; a null one, and a failure, where it is none.
+inline nlohmann::json ParseObject(const std::string& text) {
+  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  EXPECT_TRUE(json.is_object()) << text;
+  return json.is_object() ? json : nlohmann::json::object();
+}
+
+inline nlohmann::json SummaryOf(const std::string& run) {
+  return ParseObject(Content(run + "/summary.json"));
+}
+
+// Lines of metrics.jsonl without the seconds, which no two runs share.
+inline Words MetricsOf(const std::string& run) {
+  Words lines;
+  std::istringstream stream(Content(run + "/metrics.jsonl"));
+  for (std::string line; std::getline(stream, line);) {
+    nlohmann::json json = ParseObject(line);
+    json.erase("seconds");
+    lines.push_back(json.dump());
+  }
+  return lines;
+}
+
+// Bytes of a file that must be there.
+inline std::string BytesAt(const std::string& path) {
+  EXPECT_TRUE(std::filesystem::is_regular_file(path)) << path;
+  return Content(path);
+}
+
+inline std::string WeightsOf(const std::string& run) {
+  return BytesAt(run + "/weights.safetensors");
+}
+inline std::string BestOf(const std::string& run) { return BytesAt(run + "/best.safetensors"); }
+inline std::string CheckpointFile(const std::string& run) {
+  return run + "/checkpoint/state.safetensors";
+}
+
+// Two runs ended in the same place by the same way. Prints no weights.
+inline void ExpectSameRun(const std::string& expected, const std::string& actual) {
+  EXPECT_TRUE(WeightsOf(expected) == WeightsOf(actual)) << actual;
+  EXPECT_TRUE(BestOf(expected) == BestOf(actual)) << actual;
+  EXPECT_EQ(MetricsOf(expected), MetricsOf(actual));
+}
+
+}  // namespace thimble

@@ -1,0 +1,63 @@
+// Process: runs a program as a user would, without a shell, and tells what it did. For end-to-end
+// tests.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace thimble {
+
+struct ProcessLimits {
+  // Where the program hangs, it is killed after this long. Generous: sanitizer builds on a loaded
+  // machine must pass, too.
+  std::chrono::seconds timeout{300};
+  // Files cannot grow beyond this: writes fail as on a full disk. 0: no limit.
+  int64_t max_file_bytes = 0;
+};
+
+struct ProcessResult {
+  int exit_code = -1;  // -1 where a signal ended it
+  int signal = 0;
+  bool timed_out = false;
+  std::string out;
+  std::string err;
+  double seconds = 0;
+  int64_t peak_bytes = 0;  // largest resident set
+};
+
+class Process {
+ public:
+  // Starts `command`, whose first word is the path of the program.
+  explicit Process(const std::vector<std::string>& command, const ProcessLimits& limits = {});
+  // Kills it where nobody waited for it.
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  void Signal(int number) const { ::kill(pid_, number); }
+  // Takes in what there is to read; false once the program has closed its outputs.
+  bool Poll(std::chrono::milliseconds patience);
+  const std::string& err() const { return result_.err; }
+  // Waits for the end.
+  ProcessResult Wait();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  pid_t pid_ = -1;
+  int out_ = -1;
+  int err_ = -1;
+  Clock::time_point started_;
+  std::chrono::seconds timeout_;
+  ProcessResult result_;
+};
+
+// Start and Wait in one.
+ProcessResult RunProcess(const std::vector<std::string>& command, const ProcessLimits& limits = {});
+
+}  // namespace thimble

@@ -1,0 +1,76 @@
+#include "thimble/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "thimble/train/options.h"
+
+namespace thimble {
+namespace {
+
+using Json = nlohmann::json;
+
+TEST(Metrics, StepLine) {
+  const std::string line = StepMetrics(7, 1.0 / 3, 0.1);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Json json = Json::parse(line);
+  EXPECT_EQ(json["step"], 7);
+  EXPECT_EQ(json["loss"].get<double>(), 1.0 / 3);
+  EXPECT_EQ(json["lr"], 0.1);
+}
+
+TEST(Metrics, EpochLineHasWhatWasEvaluated) {
+  EpochReport report{.epoch = 2, .train_loss = 1.5, .train_accuracy = 0.25};
+  Json json = Json::parse(EpochMetrics(report, 20));
+  EXPECT_EQ(json["epoch"], 2);
+  EXPECT_EQ(json["step"], 20);
+  EXPECT_EQ(json["train_loss"], 1.5);
+  EXPECT_EQ(json["train_accuracy"], 0.25);
+  EXPECT_FALSE(json.contains("test_loss"));
+  EXPECT_FALSE(json.contains("validation_loss"));
+  report.test = {.loss = 1, .accuracy = 0.5, .images = 4};
+  report.validation = {.loss = 2, .accuracy = 0.75, .images = 4};
+  json = Json::parse(EpochMetrics(report, 20));
+  EXPECT_EQ(json["test_accuracy"], 0.5);
+  EXPECT_EQ(json["validation_loss"], 2);
+}
+
+TEST(Metrics, LinesStayJsonWhateverTheNumbers) {
+  EXPECT_TRUE(
+      Json::parse(StepMetrics(1, std::numeric_limits<double>::quiet_NaN(), 0))["loss"].is_null());
+}
+
+TEST(Metrics, SummaryHasTheDocumentedKeys) {
+  TrainSummary summary;
+  summary.arena_bytes = 4096;
+  summary.steps = 3;
+  const Json json = Json::parse(SummaryJson(summary, {}));
+  for (const char* key :
+       {"arena_bytes", "planned_peak_bytes", "measured_peak_bytes", "process_peak_bytes", "steps",
+        "examples_per_second", "train_loss", "test_accuracy", "config", "run_folder", "finished",
+        "heap_calls_in_steps", "map_calls_in_steps", "arena_resident_bytes"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["arena_bytes"], 4096);
+  EXPECT_EQ(json["steps"], 3);
+}
+
+TEST(Metrics, SummaryHoldsTheWholeConfigurationWithItsTypes) {
+  TrainConfig config;
+  config.out = "a \"b\"\n";
+  config.learning_rate = 1e-7;
+  const Json json = Json::parse(SummaryJson({}, config))["config"];
+  for (const Option& option : TrainOptions()) {
+    ASSERT_TRUE(json.contains(option.name)) << option.name;
+    const Json& value = json[option.name];
+    EXPECT_EQ(value.is_string(), option.kind == OptionKind::kText) << option.name;
+    EXPECT_EQ(value.is_boolean(), option.kind == OptionKind::kSwitch) << option.name;
+  }
+  EXPECT_EQ(json["out"], "a \"b\"\n");
+  EXPECT_EQ(json["lr"].get<double>(), 1e-7);
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,102 @@
+#include "thimble/train/run_state.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <random>
+
+namespace thimble {
+namespace {
+
+RunState Filled() {
+  return {.step = 12,
+          .loss_sum = 1.0 / 3,
+          .correct = 5,
+          .samples = 9,
+          .train_loss = 0.1,
+          .train_accuracy = 2.0 / 7,
+          .test_loss = 1e-300,
+          .test_accuracy = 0.3,
+          .best_accuracy = -1,
+          .best_epoch = 4,
+          .seconds = 1e9 + 1e-7,
+          .metrics_bytes = std::numeric_limits<int64_t>::max()};
+}
+
+// What is said against a state with `name` replaced by `value`.
+std::string RefusalWith(const char* name, const nlohmann::json& value) {
+  nlohmann::json json = nlohmann::json::parse(ToJson(Filled()));
+  json[name] = value;
+  const auto state = RunStateFromJson(json.dump());
+  if (state.ok()) return "was accepted";
+  EXPECT_EQ(state.error().kind, ErrorKind::kBadInput);
+  return state.error().message;
+}
+
+TEST(RunState, ComesBack) {
+  EXPECT_EQ(*RunStateFromJson(ToJson({})), RunState());
+  EXPECT_EQ(*RunStateFromJson(ToJson(Filled())), Filled());
+}
+
+TEST(RunState, DoublesComeBackBitForBit) {
+  std::mt19937_64 random(7);
+  std::vector<double> values = {0.0,
+                                -0.0,
+                                std::numeric_limits<double>::denorm_min(),
+                                std::numeric_limits<double>::min(),
+                                std::numeric_limits<double>::max(),
+                                std::numeric_limits<double>::lowest(),
+                                std::nextafter(1.0, 2.0),
+                                1e22,
+                                9007199254740993.0};
+  while (values.size() < 2000) {
+    const auto value = std::bit_cast<double>(random());
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  for (const double value : values) {
+    RunState state;
+    state.loss_sum = value;
+    const auto back = RunStateFromJson(ToJson(state));
+    ASSERT_TRUE(back.ok()) << value;
+    EXPECT_EQ(std::bit_cast<uint64_t>(back->loss_sum), std::bit_cast<uint64_t>(value)) << value;
+  }
+}
+
+TEST(RunState, NotAnObject) {
+  for (const char* text : {"", "{", "[]", "null", "12", "{\"step\": 1,}"}) {
+    const auto state = RunStateFromJson(text);
+    ASSERT_FALSE(state.ok()) << text;
+    EXPECT_EQ(state.error().message, "progress is not a JSON object");
+  }
+}
+
+TEST(RunState, MissingMember) {
+  nlohmann::json json = nlohmann::json::parse(ToJson(Filled()));
+  for (const auto& [name, value] : json.items()) {
+    nlohmann::json without = json;
+    without.erase(name);
+    const auto state = RunStateFromJson(without.dump());
+    ASSERT_FALSE(state.ok()) << name;
+    EXPECT_EQ(state.error().message, "progress lacks a number '" + name + "' that can be");
+  }
+}
+
+TEST(RunState, ImpossibleNumbers) {
+  for (const nlohmann::json& value :
+       {nlohmann::json(-1), nlohmann::json(1.5), nlohmann::json("1"), nlohmann::json(nullptr),
+        nlohmann::json(1e300), nlohmann::json(std::numeric_limits<uint64_t>::max())}) {
+    EXPECT_EQ(RefusalWith("step", value), "progress lacks a number 'step' that can be") << value;
+  }
+  EXPECT_EQ(RefusalWith("samples", -1), "progress lacks a number 'samples' that can be");
+  EXPECT_EQ(RefusalWith("test_loss", nullptr), "progress lacks a number 'test_loss' that can be");
+  EXPECT_EQ(RefusalWith("test_loss", "0.5"), "progress lacks a number 'test_loss' that can be");
+}
+
+TEST(RunState, MembersOfLaterVersionsAreIgnored) {
+  EXPECT_EQ(RefusalWith("new_member", "x"), "was accepted");
+}
+
+}  // namespace
+}  // namespace thimble

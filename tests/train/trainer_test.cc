@@ -1,0 +1,278 @@
+#include "thimble/train/trainer.h"
+
+#include <signal.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "tests/train/file_fixture.h"
+#include "tests/train/tiny_run.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/train/checkpoint.h"
+#include "thimble/train/options.h"
+#include "thimble/train/run_folder.h"
+
+namespace thimble {
+namespace {
+
+// Remembers what it was told; may do something at the start or after a step.
+class Listener final : public TrainObserver {
+ public:
+  void OnStart(const TrainingProgram& program, const std::string& /*run_folder*/) override {
+    arena_bytes = program.program.arena_bytes;
+    if (at_start) at_start();
+  }
+  void OnStep(const Progress& progress) override {
+    steps.push_back(progress.step);
+    if (after_step) after_step(progress.step);
+  }
+  void OnEpoch(const EpochReport& report) override { epochs.push_back(report.epoch); }
+  void OnMessage(const std::string& line) override { messages += line + "\n"; }
+
+  std::function<void()> at_start;
+  std::function<void(int64_t)> after_step;
+  size_t arena_bytes = 0;
+  std::vector<int64_t> steps;
+  std::vector<int64_t> epochs;
+  std::string messages;
+};
+
+class TrainerTest : public FileFixture {
+ protected:
+  TrainerTest() {
+    config_.out = folder_ + "/run";
+    config_.epochs = 2;
+  }
+  ~TrainerTest() override { EXPECT_TRUE(PinSimdTarget("auto").ok()); }
+
+  Result<TrainSummary> TryTrain(Listener& listener) {
+    return Train(config_, BuiltinOps(), listener);
+  }
+  TrainSummary MustTrain() {
+    Listener listener;
+    return MustTrain(listener);
+  }
+  TrainSummary MustTrain(Listener& listener) {
+    auto summary = TryTrain(listener);
+    THIMBLE_CHECK(summary.ok(), "{}", summary.error().message);
+    EXPECT_EQ(summary->planned_peak_bytes, summary->measured_peak_bytes);
+    return std::move(summary).value();
+  }
+  Error Refusal() {
+    Listener listener;
+    const auto summary = TryTrain(listener);
+    return summary.ok() ? Failed("was accepted") : summary.error();
+  }
+  std::string Weights() const { return Content(config_.out + "/weights.safetensors"); }
+  CheckpointInfo Checkpoint() const { return **ReadCheckpointInfo(CheckpointFolder(config_.out)); }
+
+  TrainConfig config_ = TinyConfig();
+};
+
+TEST_F(TrainerTest, TellsAndKeepsWhatItDoes) {
+  Listener listener;
+  const TrainSummary summary = MustTrain(listener);
+  EXPECT_TRUE(summary.finished);
+  EXPECT_EQ(summary.steps, 6);
+  EXPECT_EQ(listener.steps, (std::vector<int64_t>{1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(listener.epochs, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(static_cast<size_t>(summary.arena_bytes), listener.arena_bytes);
+  EXPECT_EQ(Content(config_.out + "/summary.json"), summary.json);
+  EXPECT_EQ(Checkpoint().step, 6);
+  EXPECT_EQ(Checkpoint().simd_target, ActiveSimdTarget());
+  TrainConfig saved;
+  ASSERT_TRUE(ReadConfigFile(config_.out + "/config.toml", saved).ok());
+  EXPECT_EQ(ToToml(saved), ToToml(config_));
+}
+
+TEST_F(TrainerTest, StoppedBeforeTheFirstStep) {
+  const TrainSummary whole = MustTrain();
+  const std::string expected = Weights();
+  config_.out += "2";
+  Listener listener;
+  listener.at_start = [] { raise(SIGTERM); };
+  const TrainSummary stopped = MustTrain(listener);
+  EXPECT_FALSE(stopped.finished);
+  EXPECT_EQ(stopped.steps, 0);
+  EXPECT_EQ(Checkpoint().step, 0);
+  EXPECT_EQ(listener.messages,
+            "stopped at step 0 of 6; continue with --resume --out " + config_.out + "\n");
+  config_.resume = true;
+  EXPECT_EQ(MustTrain().test_loss, whole.test_loss);
+  EXPECT_TRUE(Weights() == expected);
+}
+
+TEST_F(TrainerTest, StoppedWithinAnEpochGoesOnBitForBit) {
+  const TrainSummary whole = MustTrain();
+  const std::string expected = Weights();
+  config_.out += "2";
+  Listener listener;
+  listener.after_step = [](int64_t step) {
+    if (step == 2) raise(SIGINT);
+  };
+  EXPECT_EQ(MustTrain(listener).steps, 2);
+  config_.resume = true;
+  Listener resumed;
+  const TrainSummary rest = MustTrain(resumed);
+  EXPECT_EQ(resumed.steps, (std::vector<int64_t>{3, 4, 5, 6}));
+  EXPECT_EQ(resumed.messages, "resuming at step 2\n");
+  EXPECT_EQ(rest.train_loss, whole.train_loss);
+  EXPECT_EQ(rest.train_accuracy, whole.train_accuracy);
+  EXPECT_EQ(rest.best_accuracy, whole.best_accuracy);
+  EXPECT_TRUE(Weights() == expected);
+}
+
+TEST_F(TrainerTest, ResumingAFinishedRunFinishesAgain) {
+  const TrainSummary first = MustTrain();
+  const std::string expected = Weights();
+  config_.resume = true;
+  Listener listener;
+  const TrainSummary again = MustTrain(listener);
+  EXPECT_TRUE(again.finished);
+  EXPECT_TRUE(listener.steps.empty());
+  EXPECT_EQ(again.test_accuracy, first.test_accuracy);
+  EXPECT_TRUE(Weights() == expected);
+}
+
+TEST_F(TrainerTest, ResumingWithMoreEpochsIsOneLongerRun) {
+  config_.epochs = 3;
+  MustTrain();
+  const std::string expected = Weights();
+  config_.out += "2";
+  config_.epochs = 1;
+  MustTrain();
+  config_.epochs = 3;
+  config_.resume = true;
+  EXPECT_EQ(MustTrain().steps, 9);
+  EXPECT_TRUE(Weights() == expected);
+  TrainConfig saved;
+  ASSERT_TRUE(ReadConfigFile(config_.out + "/config.toml", saved).ok());
+  EXPECT_EQ(saved.epochs, 3);
+}
+
+TEST_F(TrainerTest, MoreStepsAfterAnEndWithinAnEpoch) {
+  const TrainSummary whole = MustTrain();
+  const std::string expected = Weights();
+  config_.out += "2";
+  config_.steps = 4;
+  Listener listener;
+  MustTrain(listener);
+  EXPECT_EQ(listener.epochs, (std::vector<int64_t>{1, 2}));  // the second one is cut short
+  config_.steps = 6;
+  config_.resume = true;
+  EXPECT_EQ(MustTrain().train_loss, whole.train_loss);
+  EXPECT_TRUE(Weights() == expected);
+}
+
+TEST_F(TrainerTest, NoStepsAtAll) {
+  config_.epochs = 0;
+  const TrainSummary summary = MustTrain();
+  EXPECT_TRUE(summary.finished);
+  EXPECT_EQ(summary.steps, 0);
+  EXPECT_FALSE(Weights().empty());
+}
+
+// The plan depends on the SIMD target (sizes of panels), so that must be chosen first.
+TEST_F(TrainerTest, AResumedRunKeepsItsSimdTarget) {
+  const std::vector<std::string> targets = SupportedSimdTargets();
+  if (targets.size() < 2) GTEST_SKIP() << "this machine has one SIMD target only";
+  config_.simd = targets.back();
+  MustTrain();
+  const std::string expected = Weights();
+  config_.out += "2";
+  config_.epochs = 1;
+  Listener first;
+  MustTrain(first);
+  config_.simd = "auto";
+  config_.epochs = 2;
+  config_.resume = true;
+  Listener second;
+  const TrainSummary summary = MustTrain(second);
+  EXPECT_EQ(summary.simd, targets.back());
+  EXPECT_EQ(second.arena_bytes, first.arena_bytes);
+  EXPECT_TRUE(Weights() == expected);
+  EXPECT_EQ(second.messages, "resuming at step 3\n");
+}
+
+TEST_F(TrainerTest, AnotherSimdTargetIsSaidAloud) {
+  const std::vector<std::string> targets = SupportedSimdTargets();
+  if (targets.size() < 2) GTEST_SKIP() << "this machine has one SIMD target only";
+  config_.simd = targets.back();
+  MustTrain();
+  config_.simd = targets.front();
+  config_.resume = true;
+  config_.epochs = 3;
+  Listener listener;
+  EXPECT_EQ(MustTrain(listener).simd, targets.front());
+  EXPECT_EQ(listener.messages.find("the checkpoint was made with --simd " + targets.back()), 0U);
+}
+
+TEST_F(TrainerTest, DivergenceKeepsTheCheckpoint) {
+  config_.epochs = 1;
+  MustTrain();
+  const std::string checkpoint = Content(CheckpointPath(CheckpointFolder(config_.out)));
+  config_.learning_rate = 1e30;
+  Put(config_.out + "/config.toml", ToToml(config_));  // as if started with this rate
+  config_.resume = true;
+  config_.epochs = 9;
+  const Error error = Refusal();
+  EXPECT_EQ(error.kind, ErrorKind::kFailed);
+  EXPECT_NE(error.message.find("training has diverged"), std::string::npos) << error.message;
+  EXPECT_TRUE(Content(CheckpointPath(CheckpointFolder(config_.out))) == checkpoint);
+}
+
+TEST_F(TrainerTest, DivergenceSeenByTheEvaluationOnly) {
+  config_.batch = 10;  // one step per epoch: its own loss comes before the update
+  config_.epochs = 1;
+  config_.learning_rate = 1e30;
+  const Error error = Refusal();
+  EXPECT_EQ(error.kind, ErrorKind::kFailed);
+  EXPECT_NE(error.message.find("test loss is"), std::string::npos) << error.message;
+  EXPECT_EQ(*ReadCheckpointInfo(CheckpointFolder(config_.out)), std::nullopt);
+}
+
+TEST_F(TrainerTest, WrongInputLeavesNoRunBehind) {
+  const auto expect = [&](const std::string& reason) {
+    const Error error = Refusal();
+    EXPECT_NE(error.message.find(reason), std::string::npos) << error.message;
+    EXPECT_FALSE(std::filesystem::exists(config_.out + "/config.toml"));
+  };
+  const TrainConfig good = config_;
+  config_.model = "wrn-9-1";
+  expect("depth 9 is impossible");
+  config_ = good;
+  config_.data = "shapes:0,1";
+  expect("0 images, expected");
+  config_ = good;
+  config_.batch = 0;
+  expect("--batch 0");
+  config_ = good;
+  config_.budget_bytes = 1000;
+  expect("does not fit");
+  config_ = good;
+  config_.simd = "mmx";
+  expect("--simd mmx");
+  config_ = good;
+  config_.validation = 10;
+  expect("cannot hold out 10 of 10");
+  config_ = good;
+  config_.init = folder_ + "/none.safetensors";
+  expect("none.safetensors");
+}
+
+TEST_F(TrainerTest, ACheckpointThatContradictsItself) {
+  MustTrain();
+  const std::string path = CheckpointPath(CheckpointFolder(config_.out));
+  std::string content = Content(path);
+  const std::string step = R"("thimble.step":"6")";
+  ASSERT_NE(content.find(step), std::string::npos);
+  content.replace(content.find(step), step.size(), R"("thimble.step":"5")");
+  Put(path, content);
+  config_.resume = true;
+  const Error error = Refusal();
+  EXPECT_EQ(error.kind, ErrorKind::kBadInput);
+  EXPECT_EQ(error.message, path + ": says step 5 in one place and 6 in another");
+}
+
+}  // namespace
+}  // namespace thimble

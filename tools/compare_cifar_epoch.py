@@ -3,8 +3,8 @@
     python tools/compare_cifar_epoch.py FOLDER_OF_CIFAR10 --out runs/compare
 
 Both follow the WideResNet recipe (batch 100, rate 0.1, Nesterov 0.9, weight decay 5e-4, pad, crop
-and flip). Roundings make the two runs drift apart, so the accuracies are close, not equal: compare the
-losses step by step at first, and averages later. Prints a table; steps.csv in the folder has
+and flip). Roundings make the two runs drift apart, so the accuracies are close, not equal: compare
+the losses step by step at first, and averages later. Prints a table; steps.csv in the folder has
 every step.
 """
 

@@ -176,7 +176,9 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
   }
 
   static std::string OwnName(const Json& entry) { return entry["name"]; }
-  static std::string GradientName(const Json& entry) { return "d" + OwnName(entry); }
+  static std::string GradientName(const Json& entry) {
+    return std::string("d").append(OwnName(entry));
+  }
 
   Json golden_;
   TrainConfig config_;

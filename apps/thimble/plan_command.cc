@@ -21,7 +21,8 @@ struct PlanFlags {
 Result<int> RunPlan(const PlanFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeImageData(config.data));
+  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data,
+                           DescribeImageData(config.data, config.validation));
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, data.images, data.counts, ops));

@@ -74,14 +74,19 @@ ImageCounts CountsOf(const ImageData& data) {
   return {data.train->size(), data.validation ? data.validation->size() : 0, data.test->size()};
 }
 
-Result<PlannedData> DescribeImageData(const std::string& spec) {
+Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validation) {
   const std::string name = spec.substr(0, spec.find(':'));
   if (name == "cifar10" || name == "cifar100") {
+    constexpr ImageCounts kPublished = {50000, 0, 10000};
+    if (validation >= kPublished.train) {
+      return BadInput(fmt::format("validation: cannot hold out {} of {} training images",
+                                  validation, kPublished.train));
+    }
     ImageSpec images;
     images.classes = name == "cifar10" ? 10 : 100;
-    return PlannedData{images, {50000, 0, 10000}};
+    return PlannedData{images, {kPublished.train - validation, validation, kPublished.test}};
   }
-  THIMBLE_ASSIGN_OR_RETURN(const ImageData data, OpenImageData(spec, {}));
+  THIMBLE_ASSIGN_OR_RETURN(const ImageData data, OpenImageData(spec, {.validation = validation}));
   return PlannedData{SpecOf(data), CountsOf(data)};
 }
 

@@ -30,8 +30,9 @@ struct PlannedData {
   ImageSpec images;
   ImageCounts counts;
 };
-// For planning: "cifar10" and "cifar100" need no folder here.
-Result<PlannedData> DescribeImageData(const std::string& spec);
+// For planning: "cifar10" and "cifar100" need no folder here. `validation` images are held out of
+// the training set.
+Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validation = 0);
 
 struct TrainingProgram {
   ImageClassifier model;

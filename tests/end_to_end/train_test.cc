@@ -84,6 +84,19 @@ TEST_F(TrainEndToEnd, PlannedIsMeasuredForEveryModelAndPlan) {
   }
 }
 
+// The same command after `plan` and after `train` means the same arena.
+TEST_F(TrainEndToEnd, PlanKnowsTheArenaOfTheRun) {
+  int number = 0;
+  for (const char* options :
+       {"--batch 7", "--batch 100", "--batch 12 --validation 15", "--batch 4 --prefetch 5",
+        "--batch 4 --threads 3 --scratch 32k", "--batch 1 --momentum 0"}) {
+    const std::string both = std::string(" --model wrn-10-1 --data shapes:20,9 ") + options;
+    auto plan = ParseObject(RunWell("plan --json" + both).out);
+    const std::string run = Train("run" + std::to_string(++number), both + " --epochs 1");
+    EXPECT_EQ(plan["arena_bytes"], SummaryOf(run)["arena_bytes"]) << options;
+  }
+}
+
 TEST_F(TrainEndToEnd, ABatchLargerThanTheData) {
   const std::string run = Train("run", "--model wrn-10-1 --data shapes:3,2 --batch 100 --epochs 2");
   ExpectMemoryAsPlanned(SummaryOf(run));

@@ -106,6 +106,17 @@ TEST(DescribeImageData, KnowsCifarWithoutItsFiles) {
   EXPECT_EQ(DescribeImageData("shapes:12,5")->counts.test, 5);
 }
 
+TEST(DescribeImageData, HoldsOutTheValidationSet) {
+  for (const char* spec : {"cifar10", "shapes:50000,10000"}) {
+    const auto data = DescribeImageData(spec, 5000);
+    ASSERT_TRUE(data.ok()) << spec;
+    EXPECT_EQ(data->counts.train, 45000);
+    EXPECT_EQ(data->counts.validation, 5000);
+    EXPECT_EQ(data->counts.test, 10000);
+    EXPECT_FALSE(DescribeImageData(spec, 50000).ok());
+  }
+}
+
 TEST(DescribeImageData, Unknown) {
   for (const char* spec : {"", "imagenet", "shapes:0", "shapes:", "shapes:x", "cifar"}) {
     const auto data = DescribeImageData(spec);

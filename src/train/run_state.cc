@@ -52,7 +52,7 @@ Result<RunState> RunStateFromJson(const std::string& text) {
     const auto found = json.find(name);
     if (found == json.end() || !ReadNumber(*found, member)) wrong = name;
   });
-  if (!wrong.empty()) return BadInput("progress lacks a number '" + wrong + "' that can be");
+  if (!wrong.empty()) return BadInput("progress: '" + wrong + "' is missing or impossible");
   return state;
 }
 

@@ -212,7 +212,7 @@ TEST_F(BadInputEndToEnd, DamagedCheckpoint) {
   ASSERT_NE(at, std::string::npos);
   progress[at] = 'L';
   Put(path, progress);
-  ExpectRefusal(Resume(), 2, "lacks a number 'loss_sum'");
+  ExpectRefusal(Resume(), 2, "'loss_sum' is missing");
   Put(path, good);
   ExpectStillWhole();
 }

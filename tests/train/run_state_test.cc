@@ -79,7 +79,7 @@ TEST(RunState, MissingMember) {
     without.erase(name);
     const auto state = RunStateFromJson(without.dump());
     ASSERT_FALSE(state.ok()) << name;
-    EXPECT_EQ(state.error().message, "progress lacks a number '" + name + "' that can be");
+    EXPECT_EQ(state.error().message, "progress: '" + name + "' is missing or impossible");
   }
 }
 
@@ -87,11 +87,11 @@ TEST(RunState, ImpossibleNumbers) {
   for (const nlohmann::json& value :
        {nlohmann::json(-1), nlohmann::json(1.5), nlohmann::json("1"), nlohmann::json(nullptr),
         nlohmann::json(1e300), nlohmann::json(std::numeric_limits<uint64_t>::max())}) {
-    EXPECT_EQ(RefusalWith("step", value), "progress lacks a number 'step' that can be") << value;
+    EXPECT_EQ(RefusalWith("step", value), "progress: 'step' is missing or impossible") << value;
   }
-  EXPECT_EQ(RefusalWith("samples", -1), "progress lacks a number 'samples' that can be");
-  EXPECT_EQ(RefusalWith("test_loss", nullptr), "progress lacks a number 'test_loss' that can be");
-  EXPECT_EQ(RefusalWith("test_loss", "0.5"), "progress lacks a number 'test_loss' that can be");
+  EXPECT_EQ(RefusalWith("samples", -1), "progress: 'samples' is missing or impossible");
+  EXPECT_EQ(RefusalWith("test_loss", nullptr), "progress: 'test_loss' is missing or impossible");
+  EXPECT_EQ(RefusalWith("test_loss", "0.5"), "progress: 'test_loss' is missing or impossible");
 }
 
 TEST(RunState, MembersOfLaterVersionsAreIgnored) {

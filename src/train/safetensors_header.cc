@@ -72,7 +72,9 @@ Result<std::string> FormatMetadata(const TensorMetadata& metadata) {
     THIMBLE_ASSIGN_OR_RETURN(const std::string json_key, JsonString(key));
     THIMBLE_ASSIGN_OR_RETURN(const std::string json_value, JsonString(value));
     if (text.back() != '{') text += ',';
-    text += json_key + ":" + json_value;
+    text += json_key;
+    text += ':';
+    text += json_value;
   }
   return text + "}";
 }

@@ -26,15 +26,15 @@ struct TrainConfig {
   int64_t epochs = 1;
   int64_t steps = 0;  // 0: as many as the epochs have
   uint64_t seed = 1;
-  std::string init;  // weights to start from, instead of random ones
+  std::string init = {};  // weights to start from, instead of random ones
   // Memory
-  int64_t scratch_bytes = 1 << 20;  // per thread
-  int64_t budget_bytes = 0;         // 0: no limit
-  std::set<std::string> without;    // passes left out, to measure them
+  int64_t scratch_bytes = 1 << 20;     // per thread
+  int64_t budget_bytes = 0;            // 0: no limit
+  std::set<std::string> without = {};  // passes left out, to measure them
   // Where
   int64_t threads = 0;  // 0: as many as the machine has cores
   std::string simd = "auto";
-  std::string out;
+  std::string out = {};
   bool resume = false;
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
   int64_t eval_every = 1;        // epochs; 0: only at the end

@@ -125,8 +125,9 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   }
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
   THIMBLE_ASSIGN_OR_RETURN(
-      result.program, PlanProgram(graphs, ops, PrefetchRing(config.prefetch, result.batch, model.images),
-                                  MakePlanOptions(config)));
+      result.program,
+      PlanProgram(graphs, ops, PrefetchRing(config.prefetch, result.batch, model.images),
+                  MakePlanOptions(config)));
   return result;
 }
 

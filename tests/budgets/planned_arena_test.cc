@@ -34,7 +34,7 @@ TEST(PlannedArenaTest, IsExactlyTheBudget) {
     config.model = budget.model;
     config.batch = budget.batch;
     config.threads = 2;
-    const auto program = MakeTrainingProgram(config, {}, {50000, 0, 10000}, BuiltinOps());
+    const auto program = MakeTrainingProgram(config, ImageSpec{}, {50000, 0, 10000}, BuiltinOps());
     ASSERT_TRUE(program.ok()) << program.error().message;
     const size_t arena_bytes = program->program.arena_bytes;
     EXPECT_EQ(arena_bytes, budget.arena_bytes)

@@ -12,7 +12,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string Text(int64_t budget_bytes) {
-  const auto program = MakeTrainingProgram(TinyConfig(), {}, {10, 0, 6}, BuiltinOps());
+  const auto program = MakeTrainingProgram(TinyConfig(), ImageSpec{}, {10, 0, 6}, BuiltinOps());
   return PlanText(program->program, BuiltinOps(), "wrn-10-1, batch 4", budget_bytes);
 }
 

@@ -12,11 +12,11 @@ using Names = std::vector<std::string>;
 Names PlanNames(int64_t batch, const ImageCounts& counts) {
   TrainConfig config = TinyConfig();
   config.batch = batch;
-  return MakeTrainingProgram(config, {}, counts, BuiltinOps())->program.names;
+  return MakeTrainingProgram(config, ImageSpec{}, counts, BuiltinOps())->program.names;
 }
 
 std::string Refusal(TrainConfig config) {
-  const auto program = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   if (program.ok()) return "was accepted";
   EXPECT_EQ(program.error().kind, ErrorKind::kBadInput);
   return program.error().message;
@@ -54,7 +54,7 @@ TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
   TrainConfig config = TinyConfig();
   config.batch = 100;
   config.prefetch = 3;
-  const auto program = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   const ResidentLayout& residents = program->program.residents;
   ASSERT_NE(residents.Find(RingImagesName(2)), nullptr);
   EXPECT_EQ(residents.Find(RingImagesName(2))->size_bytes, 10U * 3072);
@@ -65,17 +65,17 @@ TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
 
 TEST(TrainingProgram, PlainIsWithAllPasses) {
   TrainConfig config = TinyConfig();
-  const auto with = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const auto with = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   config.without = {"in-place", "order", "placement"};
-  const auto without = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const auto without = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   EXPECT_GT(without->program.arena_bytes, with->program.arena_bytes);
-  EXPECT_EQ(*PlainArenaBytes(config, {}, {10, 0, 6}, BuiltinOps()),
+  EXPECT_EQ(*PlainArenaBytes(config, ImageSpec{}, {10, 0, 6}, BuiltinOps()),
             static_cast<int64_t>(with->program.arena_bytes));
 }
 
 TEST(TrainingProgram, EvaluationAloneNeedsLess) {
   const TrainConfig config = TinyConfig();
-  const auto training = MakeTrainingProgram(config, {}, {10, 0, 6}, BuiltinOps());
+  const auto training = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   const auto evaluation = MakeEvaluationProgram(config, {}, 6, BuiltinOps());
   ASSERT_TRUE(evaluation.ok());
   EXPECT_EQ(evaluation->program.names, (Names{"evaluate 4", "evaluate 2"}));

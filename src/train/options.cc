@@ -185,7 +185,7 @@ std::vector<Option> MakeOptions() {
           "threads", "0: as many as the machine has cores", false, 0,
           [](C & c) -> auto& { return c.threads; }),
       Text(
-          "simd", "auto, or a target that `thimble models --simd` lists", false,
+          "simd", "auto, or a target that `thimble models` lists", false,
           [](C & c) -> auto& { return c.simd; }),
       Text(
           "out", "run folder", false, [](C & c) -> auto& { return c.out; }),

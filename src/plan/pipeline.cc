@@ -40,20 +40,6 @@ namespace {
 // The kernel pass is no technique: without it there is no plan.
 constexpr std::string_view kRequiredPass = "kernels";
 
-Result<void> CheckSkippedPasses(const PlanOptions& options) {
-  const auto passes = PlanPasses();
-  for (const std::string& name : options.skipped_passes) {
-    const bool known = std::any_of(passes.begin(), passes.end(), [&](const auto& pass) {
-      return pass->Info().name == name && name != kRequiredPass;
-    });
-    if (!known) {
-      return BadInput(
-          fmt::format("no pass '{}' to leave out; there are order, in-place, placement", name));
-    }
-  }
-  return {};
-}
-
 PlanDraft StartDraft(const Graph& graph, const ResidentLayout& residents) {
   PlanDraft draft;
   draft.graph = graph;
@@ -122,6 +108,20 @@ Result<Plan> Assemble(PlanDraft draft, const PlanOptions& options) {
 }
 
 }  // namespace
+
+Result<void> CheckSkippedPasses(const PlanOptions& options) {
+  const auto passes = PlanPasses();
+  for (const std::string& name : options.skipped_passes) {
+    const bool known = std::any_of(passes.begin(), passes.end(), [&](const auto& pass) {
+      return pass->Info().name == name && name != kRequiredPass;
+    });
+    if (!known) {
+      return BadInput(
+          fmt::format("no pass '{}' to leave out; there are order, in-place, placement", name));
+    }
+  }
+  return {};
+}
 
 Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
                       const PlanOptions& options) {

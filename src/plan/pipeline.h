@@ -14,6 +14,9 @@ namespace thimble {
 // All passes in the order in which they run.
 std::vector<std::unique_ptr<PlanPass>> PlanPasses();
 
+// Whether every pass to be left out exists and can be left out.
+Result<void> CheckSkippedPasses(const PlanOptions& options);
+
 // Plans one graph above the given residents, which must hold every persistent value of the graph.
 // The result has passed VerifyPlan.
 Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,

@@ -48,6 +48,7 @@ const Plan* Program::Find(std::string_view name) const {
 
 Result<Program> PlanProgram(const std::vector<NamedGraph>& graphs, const OpRegistry& ops,
                             const std::vector<Resident>& extra, const PlanOptions& options) {
+  THIMBLE_TRY(CheckSkippedPasses(options));
   Program program;
   THIMBLE_ASSIGN_OR_RETURN(program.residents, LayOutResidents(graphs, extra));
   for (const NamedGraph& named : graphs) {

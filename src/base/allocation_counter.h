@@ -3,6 +3,8 @@
 //
 // Counting needs malloc and mmap to be replaced for the program. Programs opt in by linking
 // malloc_interposer.cc (target thimble_malloc_counter); the library itself never replaces anything.
+// Sanitizers own malloc: there a hook counts, which misses mmap and, with ThreadSanitizer, aligned
+// blocks.
 #pragma once
 
 #include <atomic>

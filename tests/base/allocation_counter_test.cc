@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <cstdlib>
+#include <string_view>
 #include <thread>
 
 namespace thimble {
@@ -30,6 +31,13 @@ TEST(AllocationCounterTest, NothingIsNothing) {
   EXPECT_EQ(counts.map_calls, 0);
 }
 
+// ThreadSanitizer's hook does not see aligned blocks.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool kSeesAlignedBlocks = false;
+#else
+constexpr bool kSeesAlignedBlocks = true;
+#endif
+
 TEST(AllocationCounterTest, CountsEveryWayToTheHeap) {
   struct Way {
     const char* name;
@@ -49,8 +57,10 @@ TEST(AllocationCounterTest, CountsEveryWayToTheHeap) {
                              100}}) {
     const AllocationCounts counts = CountsOf(way.allocate);
     std::free(sink);
-    EXPECT_EQ(counts.heap_calls, 1) << way.name;
-    EXPECT_EQ(counts.heap_bytes, way.bytes) << way.name;
+    const bool seen =
+        kSeesAlignedBlocks || std::string_view(way.name).find("align") == std::string_view::npos;
+    EXPECT_EQ(counts.heap_calls, seen ? 1 : 0) << way.name;
+    EXPECT_EQ(counts.heap_bytes, seen ? way.bytes : 0) << way.name;
   }
 }
 

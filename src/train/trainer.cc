@@ -93,8 +93,8 @@ class Trainer {
   int64_t step_samples_ = 0;
 };
 
-// The target decides the last bits of results and, by the size of panels, the plan: a resumed run
-// goes on with the one it has, known before anything is planned.
+// The target decides the last bits of results: a resumed run goes on with the one it has, chosen
+// before anything else. (Plans do not depend on it: scratch is sized for the largest tile.)
 Result<void> Trainer::ChooseSimdTarget() {
   THIMBLE_TRY(PinSimdTarget(config_.simd));
   if (!config_.resume || config_.out.empty()) return {};

@@ -34,6 +34,8 @@ Result<Arena> Arena::Map(size_t size_bytes) {
                               FormatBytes(static_cast<int64_t>(size_bytes)), std::strerror(errno)));
   }
   arena.mapping_ = static_cast<std::byte*>(mapping);
+  // A hint: kernels stride through many pages at once. Only whole large pages inside are taken.
+  madvise(mapping, arena.mapping_bytes_, MADV_HUGEPAGE);
   mprotect(arena.mapping_, page, PROT_NONE);
   mprotect(arena.mapping_ + page + inner_bytes, page, PROT_NONE);
   // Flush with the upper guard page: one byte too many faults.

@@ -1,6 +1,7 @@
 #include "thimble/exec/executor.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "thimble/base/check.h"
 #include "thimble/exec/lifetime_guard.h"
@@ -67,6 +68,22 @@ void Executor::Prepare(size_t plan) {
 }
 
 void Executor::Run(size_t plan) {
+  RunSteps(plan, [](size_t /*step*/) {});
+}
+
+void Executor::RunTimed(size_t plan, std::span<double> step_seconds) {
+  using Clock = std::chrono::steady_clock;
+  THIMBLE_CHECK(step_seconds.size() == bound_[plan].size(), "{} times for {} steps",
+                step_seconds.size(), bound_[plan].size());
+  Clock::time_point before = Clock::now();
+  RunSteps(plan, [&](size_t step) {
+    const Clock::time_point now = Clock::now();
+    step_seconds[step] += std::chrono::duration<double>(now - before).count();
+    before = now;
+  });
+}
+
+void Executor::RunSteps(size_t plan, FunctionRef<void(size_t)> after_step) {
   THIMBLE_CHECK(prepared_ == plan, "plan '{}' runs without being prepared", program_.names[plan]);
   prepared_.reset();
   if (auditing_) return RunAudited(plan);
@@ -76,6 +93,7 @@ void Executor::Run(size_t plan) {
     guard.BeforeStep(step);
     RunStep(bound_[plan][step]);
     guard.AfterStep(step);
+    after_step(step);
   }
   CountSince(before);
 }

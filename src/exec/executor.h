@@ -4,10 +4,12 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
 #include "thimble/base/allocation_counter.h"
+#include "thimble/base/function_ref.h"
 #include "thimble/base/result.h"
 #include "thimble/device/cpu/thread_pool.h"
 #include "thimble/exec/arena.h"
@@ -32,6 +34,8 @@ class Executor {
   void Prepare(size_t plan);
   // Runs all steps of the plan that was prepared. Requires a Prepare of this plan before each run.
   void Run(size_t plan);
+  // The same, and adds the seconds that each step took to `step_seconds`, one element per step.
+  void RunTimed(size_t plan, std::span<double> step_seconds);
   // Scans the arena between runs; call at the end, before asking audit() for its verdict.
   void ScanArena();
   // The largest planned peak among the plans that ran, or the residents' end where none did; what
@@ -62,6 +66,8 @@ class Executor {
   BoundStep Bind(const Plan& plan, const Step& step, const OpRegistry& ops) const;
   TensorView ViewOf(const Plan& plan, ValueId value) const;
   void RunStep(const BoundStep& step);
+  // Calls after_step(step) behind each step.
+  void RunSteps(size_t plan, FunctionRef<void(size_t step)> after_step);
   void RunAudited(size_t plan);
   void CountSince(const AllocationCounts& before);
 

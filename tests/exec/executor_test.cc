@@ -144,6 +144,24 @@ TEST(ExecutorTest, TheAuditChangesNoResult) {
   ExpectSameResidents(plain.Residents(), audited.Residents());
 }
 
+TEST(ExecutorTest, TimesEveryStepAndChangesNoResult) {
+  SmallTraining plain(2);
+  SmallTraining timed(2);
+  Executor& executor = timed.executor();
+  std::vector<double> seconds(executor.program().plans[kTrain].steps.size());
+  for (uint32_t step = 0; step < 2; ++step) {
+    plain.Run(kTrain, step);
+    timed.Feed(kTrain, step);
+    if (step == 0) {
+      executor.Run(kTrain);  // audited
+    } else {
+      executor.RunTimed(kTrain, seconds);
+    }
+  }
+  ExpectSameResidents(timed.Residents(), plain.Residents());
+  EXPECT_THAT(seconds, testing::Each(testing::Gt(0.0)));
+}
+
 TEST(ExecutorTest, EvaluationReadsTheTrainedResidentsAndChangesNone) {
   SmallTraining training;
   const float before = training.Run(kEvaluate, 5);

@@ -47,10 +47,15 @@ class SmallTraining {
 
   // Runs a plan on the batch of this number; returns the loss.
   float Run(size_t plan, uint32_t batch) {
-    executor_->Prepare(plan);
-    FillBatch(plan, batch);
+    Feed(plan, batch);
     executor_->Run(plan);
     return executor_->View(plan, kLossOutput).As<float>()[0];
+  }
+
+  // Prepares a run of the plan on the batch of this number.
+  void Feed(size_t plan, uint32_t batch) {
+    executor_->Prepare(plan);
+    FillBatch(plan, batch);
   }
 
   ResidentContents Residents() const {

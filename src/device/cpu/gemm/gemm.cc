@@ -62,6 +62,7 @@ void MultiplyRows(const Run& run, IndexRange rows, const PackedColumns& b, float
                   float* const* c_rows, bool add) {
   run.problem.a({rows.begin, rows.size(), b.depth.begin, b.depth.size()}, a_panel, kPanelDepth);
   MultiplyStrip({.a = a_panel,
+                 .a_stride = kPanelDepth,
                  .b = b.data,
                  .c_rows = c_rows,
                  .rows = rows.size(),

@@ -22,10 +22,11 @@ constexpr size_t kTileRows = HWY_CAP_GE512 ? 14 : 6;
 constexpr size_t kTileVectors = 2;
 static_assert(kTileRows <= kMaxTileRows);
 
-// c_rows[r][column ...] = or += a (kRows, depth) * b (depth, kVectors vectors).
+// c_rows[r][column ...] = or += a (kRows, depth), rows `a_stride` apart, * b (depth, kVectors
+// vectors).
 template <size_t kRows, size_t kVectors>
-void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size_t depth,
-                  float* const* c_rows, size_t column, bool add) {
+void MultiplyTile(const float* HWY_RESTRICT a, size_t a_stride, const float* HWY_RESTRICT b,
+                  size_t depth, float* const* c_rows, size_t column, bool add) {
   const hn::ScalableTag<float> tag;
   using Vector = hn::Vec<decltype(tag)>;
   const size_t lanes = hn::Lanes(tag);
@@ -42,7 +43,7 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size
     for (size_t v = 0; v < kVectors; ++v) b_vectors[v] = hn::LoadU(tag, b + v * lanes);
     HWY_UNROLL(16)
     for (size_t r = 0; r < kRows; ++r) {
-      const Vector a_element = hn::Set(tag, a[r * kPanelDepth + k]);
+      const Vector a_element = hn::Set(tag, a[r * a_stride + k]);
       HWY_UNROLL(4)
       for (size_t v = 0; v < kVectors; ++v) {
         sums[r][v] = hn::MulAdd(a_element, b_vectors[v], sums[r][v]);
@@ -60,7 +61,8 @@ void MultiplyTile(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, size
   }
 }
 
-using TileFunction = void (*)(const float*, const float*, size_t, float* const*, size_t, bool);
+using TileFunction = void (*)(const float*, size_t, const float*, size_t, float* const*, size_t,
+                              bool);
 
 template <size_t kVectors, size_t... kRowsLessOne>
 constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<kRowsLessOne...>) {
@@ -78,7 +80,7 @@ void MultiplyLastColumns(const StripProduct& p, TileFunction multiply, const flo
   float tile[kTileRows][kMaxTileColumns];
   float* tile_rows[kTileRows];
   for (size_t r = 0; r < p.rows; ++r) tile_rows[r] = tile[r];
-  multiply(p.a, b, p.depth, tile_rows, 0, false);
+  multiply(p.a, p.a_stride, b, p.depth, tile_rows, 0, false);
   for (size_t r = 0; r < p.rows; ++r) {
     float* c = p.c_rows[r] + column;
     for (size_t j = 0; j < p.columns - column; ++j) c[j] = p.add ? c[j] + tile[r][j] : tile[r][j];
@@ -98,7 +100,7 @@ void Multiply(const StripProduct& p) {
     const size_t vectors = left <= shape.lanes ? 1 : kTileVectors;
     const TileFunction multiply = kTiles[vectors - 1][p.rows - 1];
     if (left >= vectors * shape.lanes) {
-      multiply(p.a, b, p.depth, p.c_rows, column, p.add);
+      multiply(p.a, p.a_stride, b, p.depth, p.c_rows, column, p.add);
     } else {
       MultiplyLastColumns(p, multiply, b, column);
     }

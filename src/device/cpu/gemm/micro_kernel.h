@@ -6,9 +6,8 @@
 
 namespace thimble {
 
-// Rows of a packed strip of A lie this many floats apart, whatever the depth of the block: a
-// constant, so that the rows are reached by fixed offsets. A strip of 14 rows is 14 KiB, a strip of
-// 32 columns of B 32 KiB: together about the first-level cache.
+// The depth of a block, at most. A strip of 14 rows is then 14 KiB, a strip of 32 columns of B
+// 32 KiB: together about the first-level cache.
 inline constexpr size_t kPanelDepth = 256;
 
 // The largest tile of any target; scratch is sized for it, so that a plan does not depend on the
@@ -25,7 +24,8 @@ struct MicroTile {
 MicroTile ActiveMicroTile();
 
 struct StripProduct {
-  const float* a = nullptr;  // (rows, kPanelDepth), of which `depth` columns are used
+  const float* a = nullptr;  // (rows, depth)
+  size_t a_stride = 0;       // floats from one row of A to the next
   // Strips of columns one after the other, each (depth, strip width); columns past the end hold
   // zeros.
   const float* b = nullptr;
@@ -36,7 +36,7 @@ struct StripProduct {
   bool add = false;  // add to C instead of assigning
 };
 
-// Requires 1 <= rows <= the tile's rows and depth <= kPanelDepth.
+// Requires 1 <= rows <= the tile's rows.
 void MultiplyStrip(const StripProduct& product);
 
 }  // namespace thimble

@@ -60,6 +60,11 @@ struct KernelCall {
 struct Kernel {
   std::string_view name;
   DeviceKind device = DeviceKind::kCpu;
+  // Empty, or what the user must have asked for: kernels that round differently are no one's
+  // default.
+  std::string_view option;
+  // How far from the exact result it may be, as a multiple of a plain sum's distance.
+  double rounding = 1;
   // Empty where the kernel takes the call, otherwise why it declines.
   std::string_view (*declines)(const OpCall& call) = nullptr;
   size_t (*scratch_bytes)(const OpCall& call, const KernelLimits& limits) = nullptr;
@@ -67,11 +72,19 @@ struct Kernel {
 };
 
 // A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them,
-// `static size_t ScratchBytes(const OpCall&, const KernelLimits&)`; MakeKernel turns it into a row.
+// `static size_t ScratchBytes(const OpCall&, const KernelLimits&)` and
+// `static constexpr std::string_view kOption`, `static constexpr double kRounding`; MakeKernel
+// turns it into a row.
 template <class Type>
 constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
                             std::string_view (*declines)(const OpCall&)) {
-  Kernel kernel{name, device, declines, nullptr, &Type::Run};
+  Kernel kernel;
+  kernel.name = name;
+  kernel.device = device;
+  kernel.declines = declines;
+  kernel.run = &Type::Run;
+  if constexpr (requires { Type::kOption; }) kernel.option = Type::kOption;
+  if constexpr (requires { Type::kRounding; }) kernel.rounding = Type::kRounding;
   if constexpr (requires(OpCall call, KernelLimits limits) { Type::ScratchBytes(call, limits); }) {
     kernel.scratch_bytes = &Type::ScratchBytes;
   } else {

@@ -154,9 +154,10 @@ void RunReferenceAsKernel(const KernelCall& call) {
 template <class Formula>
 OpDef& OpDef::Reference() {
   reference_ = MakeReference<Formula>();
-  kernels_.push_back({"reference", DeviceKind::kCpu, &Always,
-                      [](const OpCall&, const KernelLimits&) -> size_t { return 0; },
-                      &internal::RunReferenceAsKernel<Formula>});
+  struct AsKernel {
+    static void Run(const KernelCall& call) { internal::RunReferenceAsKernel<Formula>(call); }
+  };
+  kernels_.push_back(MakeKernel<AsKernel>("reference", DeviceKind::kCpu, &Always));
   return *this;
 }
 

@@ -18,7 +18,8 @@ namespace thimble {
 struct PlanOptions {
   DeviceKind device = DeviceKind::kCpu;
   KernelLimits limits;
-  std::set<std::string> skipped_passes;  // by name; to measure what a pass is worth
+  std::set<std::string> skipped_passes;       // by name; to measure what a pass is worth
+  std::set<std::string> kernel_options = {};  // which kernels were asked for (Kernel::option)
 };
 
 // The kernel of one node, and the scratch it asked for.

@@ -136,7 +136,7 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
     const size_t before = places ? DraftBytes(draft) : LivePeakBytes(draft);
     THIMBLE_ASSIGN_OR_RETURN(std::string what, pass->Run(draft, ops, options));
     const size_t after = places ? DraftBytes(draft) : LivePeakBytes(draft);
-    if (name == kRequiredPass) continue;
+    if (name == kRequiredPass && what.empty()) continue;  // nothing out of the ordinary
     draft.decisions.push_back(
         {name, what, static_cast<int64_t>(before) - static_cast<int64_t>(after), 0});
   }

@@ -174,6 +174,10 @@ std::vector<Option> MakeOptions() {
       Text(
           "init", "weights to start from (a .safetensors file)", true,
           [](C & c) -> auto& { return c.init; }),
+      Text(
+          "conv",
+          "direct, or winograd: a quarter of the multiplications of 3x3 filters, other roundings",
+          true, [](C & c) -> auto& { return c.conv; }),
       Size(
           "scratch", "bytes per thread for packed panels",
           [](C & c) -> auto& { return c.scratch_bytes; }),
@@ -259,6 +263,9 @@ Result<void> CheckConfig(const TrainConfig& config) {
   }
   if (config.augment != "auto" && config.augment != "none" && config.augment != "crop-flip") {
     return WrongValue("augment", config.augment, "auto, none or crop-flip");
+  }
+  if (config.conv != "direct" && config.conv != "winograd") {
+    return WrongValue("conv", config.conv, "direct or winograd");
   }
   if (auto schedule = ParseSchedule(config.schedule); !schedule.ok()) return schedule.error();
   return {};

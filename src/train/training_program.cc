@@ -46,6 +46,7 @@ PlanOptions MakePlanOptions(const TrainConfig& config) {
   options.limits.threads = ResolvedThreads(config);
   options.limits.scratch_bytes_per_thread = static_cast<size_t>(config.scratch_bytes);
   options.skipped_passes = config.without;
+  if (config.conv == "winograd") options.kernel_options.insert(config.conv);
   return options;
 }
 

@@ -83,6 +83,8 @@ TEST_F(BadInputEndToEnd, Words) {
   ExpectRefusal("plan --model wrn-28", 2, "wrn-28");
   ExpectRefusal("plan --schedule linear", 2, "--schedule linear");
   ExpectRefusal("plan --augment blur", 2, "--augment blur");
+  ExpectRefusal("plan --conv fft", 2, "--conv fft");
+  ExpectRefusal("plan --conv winograd --scratch 64k", 2, "--scratch");
   ExpectRefusal("plan --simd mmx", 2, "--simd mmx");
   ExpectRefusal("train --simd mmx --out @/run", 2, "--simd mmx");
   ExpectRefusal("plan --without gravity", 2, "'gravity'");
@@ -171,6 +173,7 @@ TEST_F(BadInputEndToEnd, ResumedWithOtherSettings) {
   MakeRun();
   ExpectRefusal(Resume() + "--lr 0.2", 2, "--lr was '0.1' and is now '0.2'");
   ExpectRefusal(Resume() + "--seed 2", 2, "--seed was '1' and is now '2'");
+  ExpectRefusal(Resume() + "--conv winograd", 2, "--conv was 'direct' and is now 'winograd'");
   ExpectRefusal("train --model wrn-10-2 --data shapes:12,4 --batch 4 --resume --out @/run", 2,
                 "--model was 'wrn-10-1' and is now 'wrn-10-2'");
   ExpectStillWhole();

@@ -101,6 +101,18 @@ TEST_F(ResumeEndToEnd, GoesOnWithOtherMeans) {
   ExpectSameRun(At("whole"), At("run"));
 }
 
+TEST_F(ResumeEndToEnd, WinogradGoesOnWithOtherMeans) {
+  RunWell(Options(5) + "--conv winograd --out @/whole");
+  {
+    Process process(Command(Options(5) + "--conv winograd --out @/run"));
+    ASSERT_TRUE(WaitForStep(process, At("run"), 5));
+    process.Signal(SIGKILL);
+    process.Wait();
+  }
+  RunWell(Options(5) + "--conv winograd --resume --out @/run --threads 3 --scratch 512k");
+  ExpectSameRun(At("whole"), At("run"));
+}
+
 TEST_F(ResumeEndToEnd, WithNothingThereStartsAfresh) {
   RunWell(Options(1) + "--out @/whole");
   RunWell(Options(1) + "--out @/fresh --resume");

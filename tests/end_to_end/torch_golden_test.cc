@@ -24,6 +24,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <set>
 
 #include "tests/support/tolerance.h"
 #include "thimble/data/batches.h"
@@ -31,6 +32,7 @@
 #include "thimble/exec/executor.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/ops/builtin_ops.h"
+#include "thimble/ops/conv2d/winograd/winograd_cpu.h"
 #include "thimble/train/dump_batches.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/training_program.h"
@@ -98,6 +100,8 @@ void ExpectDescribed(const Description& actual, const Json& golden, double error
 struct GoldenCase {
   std::string name;  // of the golden file
   std::string simd;
+  std::set<std::string> kernel_options = {};
+  double rounding = 1;  // as Kernel::rounding
 };
 
 class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
@@ -138,6 +142,7 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
       graph.outputs.push_back(gradient);
     }
     PlanOptions options;
+    options.kernel_options = GetParam().kernel_options;
     options.limits.threads = ResolvedThreads(config_);
     options.limits.scratch_bytes_per_thread = static_cast<size_t>(config_.scratch_bytes);
     auto program = PlanProgram({{"train", std::move(graph)}}, ops, {}, options);
@@ -171,7 +176,7 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
       const Json& expected = entries[index][part];
       const std::string value = name(entries[index]);
       ExpectDescribed(Describe(executor_->View(kPlan, value), index), expected,
-                      expected.value("error", 0.0), part + " " + value);
+                      GetParam().rounding * expected.value("error", 0.0), part + " " + value);
     }
   }
 
@@ -198,7 +203,7 @@ TEST_P(TorchGoldenTest, TenStepsFollowPyTorch) {
     // The loss is a mean over the batch of numbers of its own size.
     const double floor = kKernelFactor * kFloatRounding *
                          std::sqrt(static_cast<double>(config_.batch)) * std::abs(expected);
-    ExpectNear(Step(step), expected, kTorchFactor * error + floor,
+    ExpectNear(Step(step), expected, kTorchFactor * GetParam().rounding * error + floor,
                "loss of step " + std::to_string(step + 1));
     if (step > 0) continue;
     ExpectAll("parameters", "gradient", GradientName);
@@ -215,11 +220,17 @@ std::vector<GoldenCase> Cases() {
   for (const std::string_view simd : SupportedSimdTargets()) {
     cases.push_back({"wrn_10_1", std::string(simd)});
   }
+  cases.push_back({"wrn_28_2", "auto", {"winograd"}, kWinogradRounding});
+  cases.push_back({"wrn_10_1", "auto", {"winograd"}, kWinogradRounding});
   return cases;
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, TorchGoldenTest, testing::ValuesIn(Cases()),
-                         [](const auto& test) { return test.param.name + "_" + test.param.simd; });
+                         [](const auto& test) {
+                           const bool plain = test.param.kernel_options.empty();
+                           return test.param.name + "_" + test.param.simd +
+                                  (plain ? "" : "_" + *test.param.kernel_options.begin());
+                         });
 
 }  // namespace
 }  // namespace thimble

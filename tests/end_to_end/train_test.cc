@@ -76,7 +76,8 @@ TEST_F(TrainEndToEnd, PlannedIsMeasuredForEveryModelAndPlan) {
        {"--model wrn-10-2 --prefetch 0", "--model wrn-16-1 --momentum 0",
         "--model wrn-10-1 --nesterov", "--model wrn-10-1 --without placement",
         "--model wrn-10-1 --without in-place,order", "--model wrn-10-1 --validation 7",
-        "--model wrn-10-1 --threads 3 --scratch 64k"}) {
+        "--model wrn-10-1 --threads 3 --scratch 64k", "--model wrn-10-1 --conv winograd",
+        "--model wrn-16-1 --conv winograd --threads 3 --scratch 512k"}) {
     const std::string run = Train("run" + std::to_string(++number),
                                   std::string("--data shapes:20,10 --batch 7 ") + options);
     SCOPED_TRACE(options);
@@ -87,9 +88,9 @@ TEST_F(TrainEndToEnd, PlannedIsMeasuredForEveryModelAndPlan) {
 // The same command after `plan` and after `train` means the same arena.
 TEST_F(TrainEndToEnd, PlanKnowsTheArenaOfTheRun) {
   int number = 0;
-  for (const char* options :
-       {"--batch 7", "--batch 100", "--batch 12 --validation 15", "--batch 4 --prefetch 5",
-        "--batch 4 --threads 3 --scratch 32k", "--batch 1 --momentum 0"}) {
+  for (const char* options : {"--batch 7", "--batch 100", "--batch 12 --validation 15",
+                              "--batch 4 --prefetch 5", "--batch 4 --threads 3 --scratch 32k",
+                              "--batch 1 --momentum 0", "--batch 4 --conv winograd"}) {
     const std::string both = std::string(" --model wrn-10-1 --data shapes:20,9 ") + options;
     auto plan = ParseObject(RunWell("plan --json" + both).out);
     const std::string run = Train("run" + std::to_string(++number), both + " --epochs 1");

@@ -12,7 +12,10 @@ namespace thimble {
 
 // The built-in ops, and "planted": x -> y, shaped alike, run by this kernel.
 inline OpRegistry OpsWithPlanted(void (*run)(const KernelCall&), size_t scratch_bytes = 0) {
-  Kernel kernel{"planted", DeviceKind::kCpu, &Always, nullptr, run};
+  Kernel kernel;
+  kernel.name = "planted";
+  kernel.declines = &Always;
+  kernel.run = run;
   kernel.scratch_bytes = [](const OpCall&, const KernelLimits&) -> size_t { return 0; };
   if (scratch_bytes != 0) {
     kernel.scratch_bytes = [](const OpCall&, const KernelLimits& limits) -> size_t {

@@ -4,6 +4,7 @@
 #include "thimble/ops/conv2d/conv2d_cpu.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/reference.h"
+#include "thimble/ops/conv2d/winograd/winograd_cpu.h"
 
 namespace thimble {
 namespace {

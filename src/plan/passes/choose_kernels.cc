@@ -2,20 +2,46 @@
 
 #include <fmt/format.h>
 
+#include <map>
+
+#include "thimble/base/byte_size.h"
 #include "thimble/graph/append_node.h"
 
 namespace thimble {
 namespace {
+
+bool IsAllowed(const Kernel& kernel, const PlanOptions& options) {
+  return kernel.option.empty() || options.kernel_options.contains(std::string(kernel.option));
+}
+
+size_t ScratchLimit(const PlanOptions& options) {
+  return static_cast<size_t>(options.limits.threads) * options.limits.scratch_bytes_per_thread;
+}
+
+std::string Text(size_t bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }
 
 Result<KernelChoice> Choose(const OpDef& op, const OpCall& call, const Node& node,
                             const PlanOptions& options) {
   std::string declined;
   for (size_t index = 0; index < op.kernels().size(); ++index) {
     const Kernel& kernel = op.kernels()[index];
-    if (kernel.device != options.device) continue;
+    if (kernel.device != options.device || !IsAllowed(kernel, options)) continue;
     const std::string_view reason = kernel.declines(call);
-    if (reason.empty()) return KernelChoice{index, kernel.scratch_bytes(call, options.limits)};
-    declined += fmt::format("; {}: {}", kernel.name, reason);
+    if (!reason.empty()) {
+      declined += fmt::format("; {}: {}", kernel.name, reason);
+      continue;
+    }
+    const size_t scratch_bytes = kernel.scratch_bytes(call, options.limits);
+    const size_t limit_bytes = ScratchLimit(options);
+    // Another kernel would give other bits: scratch must not decide that.
+    if (!kernel.option.empty() && scratch_bytes > limit_bytes) {
+      return BadInput(
+          fmt::format("layer '{}': {} needs {} of scratch, {} for {} threads are allowed; "
+                      "give it more --scratch, or do without '{}'",
+                      node.layer, node.op, Text(scratch_bytes), Text(limit_bytes),
+                      options.limits.threads, kernel.option));
+    }
+    return KernelChoice{index, scratch_bytes};
   }
   return BadInput(fmt::format("layer '{}': no {} kernel runs op '{}'{}", node.layer,
                               Name(options.device), node.op, declined));
@@ -30,13 +56,21 @@ class ChooseKernelsPass final : public PlanPass {
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                           const PlanOptions& options) const override {
     draft.kernels.clear();
+    std::map<std::string_view, int> chosen;  // kernels that were asked for, by option
     for (const Node& node : draft.graph.nodes) {
       const NodeShapes shapes(draft.graph, node);
       THIMBLE_ASSIGN_OR_RETURN(KernelChoice choice,
                                Choose(ops.Get(node.op), shapes.call(), node, options));
       draft.kernels.push_back(choice);
+      const std::string_view option = ops.Get(node.op).kernels()[choice.kernel].option;
+      if (!option.empty()) ++chosen[option];
     }
-    return fmt::format("{} nodes", draft.kernels.size());
+    std::string what;
+    for (const auto& [option, nodes] : chosen) {
+      what += fmt::format("{}{} for {} of {} nodes", what.empty() ? "" : ", ", option, nodes,
+                          draft.kernels.size());
+    }
+    return what;
   }
 };
 

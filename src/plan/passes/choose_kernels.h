@@ -1,4 +1,5 @@
 // Kernel choice: for every node the first kernel of the device that accepts it, with its scratch.
+// Kernels with an option count only where the user asked for it.
 #pragma once
 
 #include <memory>

@@ -50,6 +50,37 @@ const Kernel kCuda = MakeKernel<CopyKernel>("on_cuda", DeviceKind::kCuda, &Alway
 const Kernel kEven = MakeKernel<WideKernel>("even", DeviceKind::kCpu, &OnlyEven);
 const Kernel kAny = MakeKernel<CopyKernel>("any", DeviceKind::kCpu, &Always);
 
+struct RoughKernel : WideKernel {
+  static constexpr std::string_view kOption = "rough";
+};
+const Kernel kRough = MakeKernel<RoughKernel>("rough kernel", DeviceKind::kCpu, &OnlyEven);
+
+TEST_F(ChooseKernelsTest, TakesAKernelWithAnOptionOnlyWhenAsked) {
+  options_.limits = {2, 1 << 10};
+  auto chosen = Choose({kRough, kAny}, 0);
+  ASSERT_TRUE(chosen.ok());
+  EXPECT_EQ(draft_.kernels.at(0).kernel, 1U);
+  EXPECT_EQ(*chosen, "");
+  options_.kernel_options = {"rough"};
+  chosen = Choose({kRough, kAny}, 0);
+  ASSERT_TRUE(chosen.ok()) << chosen.error().message;
+  EXPECT_EQ(draft_.kernels.at(0).kernel, 0U);
+  EXPECT_EQ(*chosen, "rough for 1 of 1 nodes");
+  ASSERT_TRUE(Choose({kRough, kAny}, 7).ok());  // declined: an odd number
+  EXPECT_EQ(draft_.kernels.at(0).kernel, 1U);
+}
+
+// Little scratch must not turn into other bits.
+TEST_F(ChooseKernelsTest, AKernelThatWasAskedForNeedsItsScratch) {
+  options_.limits = {2, 1 << 10};
+  options_.kernel_options = {"rough"};
+  const auto refused = Choose({kRough, kAny}, 8);  // asks for eight bytes more than the limit
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message, HasSubstr("layer 'the layer'"));
+  EXPECT_THAT(refused.error().message, HasSubstr("--scratch"));
+  EXPECT_THAT(refused.error().message, HasSubstr("'rough'"));
+}
+
 TEST_F(ChooseKernelsTest, TakesTheFirstOfTheDeviceThatAccepts) {
   ASSERT_TRUE(Choose({kCuda, kEven, kAny}, 8).ok());
   EXPECT_EQ(draft_.kernels.at(0).kernel, 1U);

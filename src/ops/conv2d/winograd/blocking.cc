@@ -1,0 +1,134 @@
+#include "thimble/ops/conv2d/winograd/blocking.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "thimble/device/cpu/gemm/blocking.h"
+#include "thimble/device/cpu/gemm/micro_kernel.h"
+#include "thimble/ops/conv2d/winograd/tiles.h"
+
+namespace thimble {
+namespace {
+
+size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
+size_t WholeStrips(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
+
+// Rough cycles for 16 channels of one tile, to compare blocks with each other: transforms of
+// inputs, of output gradients or outputs, and a multiply-add of all points with 16 channels.
+constexpr double kInputCycles = 200;
+constexpr double kOutputCycles = 160;
+constexpr double kProductCycles = 36;
+
+// Calls visit(size) for the sizes that cut `total` into 1, 2, 4, … equal blocks of whole
+// multiples.
+template <class Visit>
+void ForEachBlockSize(size_t total, size_t multiple, const Visit& visit) {
+  for (size_t count = 1;; count *= 2) {
+    const size_t size = RoundUp(CeilDivide(total, count), multiple);
+    visit(size);
+    if (size == multiple) return;
+  }
+}
+
+// Keeps the cheapest of the blocks that fit, and the smallest in case none does.
+class BestBlocks {
+ public:
+  BestBlocks(size_t threads, size_t scratch_bytes)
+      : threads_(threads), scratch_bytes_(scratch_bytes) {}
+
+  void Consider(const WinogradBlocks& blocks, double cost) {
+    const size_t bytes = blocks.ScratchBytes(threads_);
+    const bool fits = bytes <= scratch_bytes_;
+    const bool better = fits ? !fits_ || cost < cost_ || (cost == cost_ && bytes < bytes_)
+                             : !fits_ && bytes < bytes_;
+    if (!better) return;
+    best_ = blocks;
+    fits_ = fits;
+    cost_ = cost;
+    bytes_ = bytes;
+  }
+  const WinogradBlocks& best() const { return best_; }
+
+ private:
+  size_t threads_;
+  size_t scratch_bytes_;
+  WinogradBlocks best_;
+  bool fits_ = false;
+  double cost_ = HUGE_VAL;
+  size_t bytes_ = SIZE_MAX;
+};
+
+constexpr size_t kConvolutionGroups[] = {14, 7, 4, 2, 1};
+constexpr size_t kGradientGroups[] = {112, 84, 56, 42, 28, 14, 7, 4, 2, 1};
+
+}  // namespace
+
+WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
+                                    size_t scratch_bytes) {
+  const double channels = static_cast<double>(shape.channels) / 16;
+  const double out_channels = static_cast<double>(WholeStrips(shape.out_channels)) / 16;
+  BestBlocks best(threads, scratch_bytes);
+  WinogradBlocks blocks;
+  blocks.channels = CutEqually(shape.channels, kWinogradChannels).size;
+  ForEachBlockSize(shape.out_channels, kMaxTileColumns, [&](size_t block_out) {
+    blocks.out_channels = block_out;
+    blocks.shared_floats = WinogradFloats(blocks.channels, block_out);
+    for (size_t tiles : kConvolutionGroups) {
+      blocks.tiles = tiles;
+      blocks.floats_per_thread = std::max(
+          kTapFloats, WinogradFloats(tiles, blocks.channels) + WinogradFloats(tiles, block_out));
+      // Few rows wait for their loads.
+      const double product =
+          kProductCycles * channels * 16 * out_channels * (1 + 1.5 / static_cast<double>(tiles));
+      const auto times_input = static_cast<double>(CeilDivide(shape.out_channels, block_out));
+      best.Consider(blocks, product + kInputCycles * channels * times_input);
+    }
+  });
+  return best.best();
+}
+
+size_t WinogradGradientParts(const WinogradShape& shape) {
+  const size_t weights = std::max<size_t>(1, shape.channels * shape.out_channels);
+  const auto by_size = static_cast<size_t>(std::sqrt(65536.0 / static_cast<double>(weights)));
+  // A part of fewer tiles would not pay for its transform.
+  const size_t by_tiles = shape.tiles / 32;
+  return std::bit_floor(std::clamp<size_t>(std::min(by_size, by_tiles), 1, 8));
+}
+
+WinogradBlocks ChooseWinogradGradientBlocks(const WinogradShape& shape, size_t threads,
+                                            size_t scratch_bytes) {
+  const double channels = static_cast<double>(shape.channels) / 16;
+  const double out_channels = static_cast<double>(WholeStrips(shape.out_channels)) / 16;
+  const size_t parts = WinogradGradientParts(shape);
+  BestBlocks best(threads, scratch_bytes);
+  WinogradBlocks blocks;
+  // Rounded to whole cache lines.
+  blocks.shared_floats =
+      RoundUp((parts - 1) * kWinogradTaps * shape.channels * shape.out_channels, 16);
+  const size_t most_channels = CutEqually(shape.channels, kWinogradChannels).size;
+  ForEachBlockSize(most_channels, 16, [&](size_t block_in) {
+    ForEachBlockSize(
+        std::min(shape.out_channels, kWinogradChannels), kMaxTileColumns, [&](size_t block_out) {
+          for (size_t tiles : kGradientGroups) {
+            if (tiles > 14 && tiles > shape.tiles) continue;
+            blocks.tiles = tiles;
+            blocks.channels = block_in;
+            blocks.out_channels = block_out;
+            blocks.floats_per_thread = WinogradFloats(tiles, block_in) +
+                                       WinogradFloats(tiles, block_out) +
+                                       WinogradFloats(block_in, block_out);
+            const auto times_input = static_cast<double>(CeilDivide(shape.out_channels, block_out));
+            const auto times_output = static_cast<double>(CeilDivide(shape.channels, block_in));
+            // Sums are loaded and stored once for each group.
+            const double product = kProductCycles * channels * 16 * out_channels *
+                                   (1 + 2.5 / static_cast<double>(tiles));
+            best.Consider(blocks, product + kInputCycles * channels * times_input +
+                                      kOutputCycles * out_channels * times_output);
+          }
+        });
+  });
+  return best.best();
+}
+
+}  // namespace thimble

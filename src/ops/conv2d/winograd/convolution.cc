@@ -1,0 +1,122 @@
+#include "thimble/ops/conv2d/winograd/convolution.h"
+
+#include <algorithm>
+
+#include "thimble/base/check.h"
+#include "thimble/device/cpu/gemm/blocking.h"
+#include "thimble/device/cpu/gemm/micro_kernel.h"
+
+namespace thimble {
+namespace {
+
+// One block of input and output channels, over all tiles.
+struct Block {
+  IndexRange channels;
+  IndexRange out_channels;
+  size_t strip_width = 0;  // of the active target
+
+  size_t strips() const { return CeilDivide(out_channels.size(), strip_width); }
+  size_t columns() const { return strips() * strip_width; }
+};
+
+struct Run {
+  const WinogradConvolution& convolution;
+  const WinogradBlocks blocks;
+  float* scratch;
+  float* scratch_end;
+  ThreadPool& pool;
+
+  float* ThreadScratch(size_t thread) const { return scratch + thread * blocks.floats_per_thread; }
+
+  // The transformed filters of a block end where the scratch ends, so that its last word is always
+  // used.
+  PointMatrices<float> Weights(const Block& block) const {
+    const size_t stride = WinogradPointStride(block.channels.size(), block.columns());
+    // The line behind the last matrix is not there.
+    const size_t floats =
+        kWinogradPoints * stride - (stride - block.channels.size() * block.columns());
+    return {scratch_end - floats, stride, block.strip_width};
+  }
+};
+
+// Packs and transforms the filters of some input channels for one strip of output channels.
+void TransformWeights(const Run& run, const Block& block, IndexRange rows, size_t strip,
+                      float* taps) {
+  const size_t width = block.strip_width;
+  const size_t tap_stride = kTapRows * width;
+  const size_t first = block.out_channels.begin + strip * width;
+  const size_t used = std::min(width, block.out_channels.end - first);
+  if (used < width) std::fill_n(taps, kWinogradTaps * tap_stride, 0.0F);
+  const auto channels = static_cast<size_t>(run.convolution.input_grid.channels);
+  for (size_t tap = 0; tap < kWinogradTaps; ++tap) {
+    run.convolution.weights(
+        {tap * channels + block.channels.begin + rows.begin, rows.size(), first, used},
+        taps + tap * tap_stride, width);
+  }
+  PointMatrices<float> weights = run.Weights(block);
+  weights.data += (strip * block.channels.size() + rows.begin) * width;
+  TransformWeightStrip(taps, tap_stride, rows.size(), weights);
+}
+
+void TransformAllWeights(const Run& run, const Block& block) {
+  const EqualPieces pieces = CutEqually(block.channels.size(), kTapRows);
+  run.pool.Run(block.strips() * pieces.count, [&](size_t chunk, size_t thread) {
+    TransformWeights(run, block, pieces.Piece(chunk % pieces.count), chunk / pieces.count,
+                     run.ThreadScratch(thread));
+  });
+}
+
+void ConvolveTiles(const Run& run, const Block& block, IndexRange tiles, float* scratch) {
+  const WinogradConvolution& c = run.convolution;
+  const size_t depth = block.channels.size();
+  const PointMatrices<float> values{scratch, WinogradPointStride(run.blocks.tiles, depth), depth};
+  const PointMatrices<float> products{scratch + kWinogradPoints * values.point_stride,
+                                      WinogradPointStride(run.blocks.tiles, block.columns()),
+                                      block.columns()};
+  const PointMatrices<float> weights = run.Weights(block);
+  TransformInputTiles(c.input, c.input_grid, tiles, block.channels, values);
+  MultiplyTiles({.values = {values.data, values.point_stride, values.row_stride},
+                 .weights = {weights.data, weights.point_stride, weights.row_stride},
+                 .products = products,
+                 .tiles = tiles.size(),
+                 .depth = depth,
+                 .strips = block.strips()});
+  TransformOutputTiles({products.data, products.point_stride, products.row_stride}, c.output_grid,
+                       tiles, block.out_channels, block.channels.begin != 0, c.output);
+}
+
+void ConvolveAllTiles(const Run& run, const Block& block) {
+  const size_t tiles = run.convolution.shape().tiles;
+  const auto threads = static_cast<size_t>(run.pool.num_threads());
+  // As many groups for every thread.
+  const size_t rounds = CeilDivide(tiles, run.blocks.tiles * threads);
+  const EqualPieces groups = CutEqually(tiles, CeilDivide(tiles, rounds * threads));
+  run.pool.Run(groups.count, [&](size_t group, size_t thread) {
+    ConvolveTiles(run, block, groups.Piece(group), run.ThreadScratch(thread));
+  });
+}
+
+}  // namespace
+
+void RunWinogradConvolution(const WinogradConvolution& convolution, std::span<std::byte> scratch,
+                            ThreadPool& pool) {
+  const WinogradShape shape = convolution.shape();
+  const auto threads = static_cast<size_t>(pool.num_threads());
+  const Run run{convolution, ChooseWinogradBlocks(shape, threads, scratch.size()),
+                reinterpret_cast<float*>(scratch.data()),
+                reinterpret_cast<float*>(scratch.data() + scratch.size()), pool};
+  THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
+                "{} bytes of scratch, {} needed", scratch.size(), run.blocks.ScratchBytes(threads));
+  const EqualPieces channels = CutEqually(shape.channels, kWinogradChannels);
+  const size_t strip_width = ActiveMicroTile().columns;
+  for (size_t out = 0; out < shape.out_channels; out += run.blocks.out_channels) {
+    const IndexRange out_channels{out, std::min(shape.out_channels, out + run.blocks.out_channels)};
+    for (size_t piece = 0; piece < channels.count; ++piece) {
+      const Block block{channels.Piece(piece), out_channels, strip_width};
+      TransformAllWeights(run, block);
+      ConvolveAllTiles(run, block);
+    }
+  }
+}
+
+}  // namespace thimble

@@ -1,0 +1,35 @@
+// A 3 x 3 convolution with stride 1 by way of tiles: forward, or backward to the input with the
+// filters turned around.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "thimble/device/cpu/gemm/packer.h"
+#include "thimble/device/cpu/thread_pool.h"
+#include "thimble/ops/conv2d/winograd/blocking.h"
+#include "thimble/ops/conv2d/winograd/tiles.h"
+
+namespace thimble {
+
+// Refers to its packer, which must outlive it (no temporary).
+struct WinogradConvolution {
+  const float* input = nullptr;
+  TiledImages input_grid;
+  // (9 * C, K): row = (tap, input channel), column = output channel.
+  Packer weights;
+  float* output = nullptr;
+  TiledImages output_grid;
+  size_t batch = 0;
+
+  WinogradShape shape() const {
+    return {batch * static_cast<size_t>(output_grid.tiles_high * output_grid.tiles_wide),
+            static_cast<size_t>(input_grid.channels), static_cast<size_t>(output_grid.channels)};
+  }
+};
+
+// Requires the scratch of ChooseWinogradBlocks for the shape and the pool's threads.
+void RunWinogradConvolution(const WinogradConvolution& convolution, std::span<std::byte> scratch,
+                            ThreadPool& pool);
+
+}  // namespace thimble

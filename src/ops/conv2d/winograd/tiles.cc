@@ -1,0 +1,297 @@
+#include "thimble/ops/conv2d/winograd/tiles.h"
+
+#include <array>
+#include <utility>
+
+// Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "thimble/ops/conv2d/winograd/tiles.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "thimble/device/cpu/simd_loops-inl.h"
+#include "thimble/ops/conv2d/winograd/transforms-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace thimble {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+// What tiles read outside their image.
+alignas(64) constexpr float kZeros[kWinogradChannels] = {};
+
+// The pixels of one tile, kSide x kSide, from the first of the wanted channels on.
+template <int64_t kSide>
+struct TilePixels {
+  const float* pixels[kSide][kSide];
+
+  TilePixels(const float* images, const TiledImages& grid, size_t tile, size_t channel) {
+    const auto index = static_cast<int64_t>(tile);
+    const int64_t image = index / (grid.tiles_high * grid.tiles_wide);
+    const int64_t top = index / grid.tiles_wide % grid.tiles_high * kWinogradOutputs + grid.top;
+    const int64_t left = index % grid.tiles_wide * kWinogradOutputs + grid.left;
+    for (int64_t i = 0; i < kSide; ++i) {
+      const int64_t y = top + i;
+      const bool row_inside = y >= 0 && y < grid.height;
+      const int64_t first_pixel = (image * grid.height + y) * grid.width + left;
+      for (int64_t j = 0; j < kSide; ++j) {
+        const bool inside = row_inside && left + j >= 0 && left + j < grid.width;
+        pixels[i][j] = inside ? images + (first_pixel + j) * grid.channels + channel : kZeros;
+      }
+    }
+  }
+};
+
+template <class Line>
+HWY_INLINE void TransformTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+                               IndexRange channels, const PointMatrices<float>& values) {
+  constexpr auto kSide = static_cast<int64_t>(Line::kIn);
+  for (size_t tile = tiles.begin; tile < tiles.end; ++tile) {
+    const TilePixels<kSide> from(images, grid, tile, channels.begin);
+    float* to = values.data + (tile - tiles.begin) * values.row_stride;
+    ForEachVector(channels.size(), [&](auto tag, size_t c) HWY_ATTR {
+      TransformSquare<Line>(
+          tag,
+          [&](size_t row, size_t column)
+              HWY_ATTR { return hn::LoadU(tag, from.pixels[row][column] + c); },
+          [&](size_t row, size_t column, auto value) HWY_ATTR {
+            hn::StoreU(value, tag, to + (row * Line::kOut + column) * values.point_stride + c);
+          });
+    });
+  }
+}
+
+void InputTiles(const float* images, const TiledImages& grid, IndexRange tiles, IndexRange channels,
+                const PointMatrices<float>& values) {
+  TransformTiles<InputLine>(images, grid, tiles, channels, values);
+}
+
+void OutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+                         IndexRange channels, const PointMatrices<float>& values) {
+  TransformTiles<OutputGradientLine>(images, grid, tiles, channels, values);
+  // Columns that only fill a strip are summed and thrown away: anything but slow numbers will do.
+  const size_t padding = values.row_stride - channels.size();
+  if (padding == 0) return;
+  for (size_t point = 0; point < kWinogradPoints; ++point) {
+    for (size_t tile = 0; tile < tiles.size(); ++tile) {
+      float* row = values.data + point * values.point_stride + tile * values.row_stride;
+      for (size_t c = channels.size(); c < values.row_stride; ++c) row[c] = 0;
+    }
+  }
+}
+
+void OutputTiles(const PointMatrices<const float>& products, const TiledImages& grid,
+                 IndexRange tiles, IndexRange channels, bool add, float* images) {
+  for (size_t tile = tiles.begin; tile < tiles.end; ++tile) {
+    const auto index = static_cast<int64_t>(tile);
+    const int64_t image = index / (grid.tiles_high * grid.tiles_wide);
+    const int64_t top = index / grid.tiles_wide % grid.tiles_high * kWinogradOutputs;
+    const int64_t left = index % grid.tiles_wide * kWinogradOutputs;
+    float* first =
+        images + ((image * grid.height + top) * grid.width + left) * grid.channels + channels.begin;
+    const float* from = products.data + (tile - tiles.begin) * products.row_stride;
+    ForEachVector(channels.size(), [&](auto tag, size_t c) HWY_ATTR {
+      TransformSquare<OutputLine>(
+          tag,
+          [&](size_t row, size_t column) HWY_ATTR {
+            return hn::LoadU(tag,
+                             from + (row * OutputLine::kIn + column) * products.point_stride + c);
+          },
+          [&](size_t row, size_t column, auto value) HWY_ATTR {
+            const auto i = static_cast<int64_t>(row);
+            const auto j = static_cast<int64_t>(column);
+            if (top + i >= grid.height || left + j >= grid.width) return;
+            float* to = first + (i * grid.width + j) * grid.channels + c;
+            hn::StoreU(add ? hn::Add(hn::LoadU(tag, to), value) : value, tag, to);
+          });
+    });
+  }
+}
+
+constexpr size_t kStripVectors = 2;
+
+void WeightStrip(const float* taps, size_t tap_stride, size_t rows,
+                 const PointMatrices<float>& weights) {
+  const hn::ScalableTag<float> tag;
+  const size_t lanes = hn::Lanes(tag);
+  for (size_t r = 0; r < rows; ++r) {
+    for (size_t v = 0; v < kStripVectors; ++v) {
+      const float* from = taps + r * weights.row_stride + v * lanes;
+      float* to = weights.data + r * weights.row_stride + v * lanes;
+      TransformSquare<WeightLine>(
+          tag,
+          [&](size_t row, size_t column) HWY_ATTR {
+            return hn::LoadU(tag, from + (row * WeightLine::kIn + column) * tap_stride);
+          },
+          [&](size_t row, size_t column, auto value) HWY_ATTR {
+            hn::StoreU(value, tag, to + (row * WeightLine::kOut + column) * weights.point_stride);
+          });
+    }
+  }
+}
+
+void WeightGradients(const PointMatrices<float>& sums, size_t rows, size_t columns) {
+  for (size_t r = 0; r < rows; ++r) {
+    ForEachVector(columns, [&](auto tag, size_t c) HWY_ATTR {
+      float* at = sums.data + r * sums.row_stride + c;
+      using Line = WeightGradientLine;
+      TransformSquare<Line>(
+          tag,
+          [&](size_t row, size_t column) HWY_ATTR {
+            return hn::LoadU(tag, at + (row * Line::kIn + column) * sums.point_stride);
+          },
+          [&](size_t row, size_t column, auto value) HWY_ATTR {
+            hn::StoreU(value, tag, at + (row * Line::kOut + column) * sums.point_stride);
+          });
+    });
+  }
+}
+
+// Rows of a product in registers; see gemm/micro_kernel.cc.
+constexpr size_t kTileRows = HWY_CAP_GE512 ? 14 : 6;
+
+// Where element (r, k) of the left factor lies: a[r * row_step + k * depth_step].
+struct LeftFactor {
+  const float* a;
+  size_t row_step;
+  size_t depth_step;
+};
+
+// c (kRows, two vectors) = or += a (kRows, depth) * b (depth, two vectors). Sums that are added to
+// c go on from it, so that cuts of the depth change no bit.
+template <size_t kRows, bool kAdd>
+HWY_INLINE void MultiplyRows(const LeftFactor& left, const float* HWY_RESTRICT b, size_t b_stride,
+                             size_t depth, float* HWY_RESTRICT c, size_t c_stride) {
+  const hn::ScalableTag<float> tag;
+  using Vector = hn::Vec<decltype(tag)>;
+  const size_t lanes = hn::Lanes(tag);
+  const float* a = left.a;
+  Vector low[kRows];
+  Vector high[kRows];
+  HWY_UNROLL(16)
+  for (size_t r = 0; r < kRows; ++r) {
+    low[r] = kAdd ? hn::LoadU(tag, c + r * c_stride) : hn::Zero(tag);
+    high[r] = kAdd ? hn::LoadU(tag, c + r * c_stride + lanes) : hn::Zero(tag);
+  }
+  for (size_t k = 0; k < depth; ++k, a += left.depth_step, b += b_stride) {
+    const Vector b_low = hn::LoadU(tag, b);
+    const Vector b_high = hn::LoadU(tag, b + lanes);
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+      const Vector element = hn::Set(tag, a[r * left.row_step]);
+      low[r] = hn::MulAdd(element, b_low, low[r]);
+      high[r] = hn::MulAdd(element, b_high, high[r]);
+    }
+  }
+  HWY_UNROLL(16)
+  for (size_t r = 0; r < kRows; ++r) {
+    hn::StoreU(low[r], tag, c + r * c_stride);
+    hn::StoreU(high[r], tag, c + r * c_stride + lanes);
+  }
+}
+
+template <size_t kRows>
+void ProductRows(const float* a, size_t a_stride, const float* b, size_t depth, float* c,
+                 size_t c_stride) {
+  const size_t width = kStripVectors * hn::Lanes(hn::ScalableTag<float>());
+  MultiplyRows<kRows, false>({a, a_stride, 1}, b, width, depth, c, c_stride);
+}
+
+template <size_t kRows>
+void SumRows(const float* a, size_t a_stride, const float* b, size_t b_stride, size_t depth,
+             float* c, size_t c_stride) {
+  MultiplyRows<kRows, true>({a, 1, a_stride}, b, b_stride, depth, c, c_stride);
+}
+
+// Functions by number of rows less one.
+template <size_t... kRowsLessOne>
+constexpr auto ProductFunctions(std::index_sequence<kRowsLessOne...>) {
+  return std::array{&ProductRows<kRowsLessOne + 1>...};
+}
+template <size_t... kRowsLessOne>
+constexpr auto SumFunctions(std::index_sequence<kRowsLessOne...>) {
+  return std::array{&SumRows<kRowsLessOne + 1>...};
+}
+constexpr auto kProducts = ProductFunctions(std::make_index_sequence<kTileRows>());
+constexpr auto kSums = SumFunctions(std::make_index_sequence<kTileRows>());
+
+void Products(const TileProducts& p) {
+  const size_t width = kStripVectors * hn::Lanes(hn::ScalableTag<float>());
+  const EqualPieces pieces = CutEqually(p.tiles, kTileRows);
+  for (size_t point = 0; point < kWinogradPoints; ++point) {
+    const float* values = p.values.data + point * p.values.point_stride;
+    const float* weights = p.weights.data + point * p.weights.point_stride;
+    float* products = p.products.data + point * p.products.point_stride;
+    for (size_t strip = 0; strip < p.strips; ++strip) {
+      for (size_t piece = 0; piece < pieces.count; ++piece) {
+        const IndexRange rows = pieces.Piece(piece);
+        kProducts[rows.size() - 1](values + rows.begin * p.values.row_stride, p.values.row_stride,
+                                   weights + strip * p.depth * width, p.depth,
+                                   products + rows.begin * p.products.row_stride + strip * width,
+                                   p.products.row_stride);
+      }
+    }
+  }
+}
+
+void Sums(const TileSums& s) {
+  const size_t width = kStripVectors * hn::Lanes(hn::ScalableTag<float>());
+  const EqualPieces pieces = CutEqually(s.rows, kTileRows);
+  for (size_t point = 0; point < kWinogradPoints; ++point) {
+    const float* values = s.values.data + point * s.values.point_stride;
+    const float* gradients = s.gradients.data + point * s.gradients.point_stride;
+    float* sums = s.sums.data + point * s.sums.point_stride;
+    for (size_t strip = 0; strip < s.strips; ++strip) {
+      for (size_t piece = 0; piece < pieces.count; ++piece) {
+        const IndexRange rows = pieces.Piece(piece);
+        kSums[rows.size() - 1](values + rows.begin, s.values.row_stride, gradients + strip * width,
+                               s.gradients.row_stride, s.tiles,
+                               sums + rows.begin * s.sums.row_stride + strip * width,
+                               s.sums.row_stride);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace thimble
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace thimble {
+
+HWY_EXPORT(InputTiles);
+HWY_EXPORT(OutputGradientTiles);
+HWY_EXPORT(OutputTiles);
+HWY_EXPORT(WeightStrip);
+HWY_EXPORT(WeightGradients);
+HWY_EXPORT(Products);
+HWY_EXPORT(Sums);
+
+void TransformInputTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+                         IndexRange channels, const PointMatrices<float>& values) {
+  HWY_DYNAMIC_DISPATCH(InputTiles)(images, grid, tiles, channels, values);
+}
+void TransformOutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+                                  IndexRange channels, const PointMatrices<float>& values) {
+  HWY_DYNAMIC_DISPATCH(OutputGradientTiles)(images, grid, tiles, channels, values);
+}
+void TransformOutputTiles(const PointMatrices<const float>& products, const TiledImages& grid,
+                          IndexRange tiles, IndexRange channels, bool add, float* images) {
+  HWY_DYNAMIC_DISPATCH(OutputTiles)(products, grid, tiles, channels, add, images);
+}
+void TransformWeightStrip(const float* taps, size_t tap_stride, size_t rows,
+                          const PointMatrices<float>& weights) {
+  HWY_DYNAMIC_DISPATCH(WeightStrip)(taps, tap_stride, rows, weights);
+}
+void MultiplyTiles(const TileProducts& product) { HWY_DYNAMIC_DISPATCH(Products)(product); }
+void AddTileSums(const TileSums& sums) { HWY_DYNAMIC_DISPATCH(Sums)(sums); }
+void TransformWeightGradients(const PointMatrices<float>& sums, size_t rows, size_t columns) {
+  HWY_DYNAMIC_DISPATCH(WeightGradients)(sums, rows, columns);
+}
+
+}  // namespace thimble
+#endif  // HWY_ONCE

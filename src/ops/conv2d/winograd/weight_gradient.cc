@@ -1,0 +1,143 @@
+#include "thimble/ops/conv2d/winograd/weight_gradient.h"
+
+#include <algorithm>
+
+#include "thimble/base/check.h"
+#include "thimble/device/cpu/gemm/blocking.h"
+#include "thimble/device/cpu/gemm/micro_kernel.h"
+#include "thimble/device/cpu/gemm/packer.h"
+#include "thimble/device/cpu/parallel_elements.h"
+
+namespace thimble {
+namespace {
+
+struct Run {
+  const WinogradWeightGradient& gradient;
+  const WinogradShape shape;
+  const WinogradBlocks blocks;
+  const EqualPieces parts;
+  const size_t strip_width;  // of the active target
+  float* scratch_end;
+  ThreadPool& pool;
+
+  size_t weights() const { return kWinogradTaps * shape.channels * shape.out_channels; }
+  // Where a part's gradient goes: the first one's to the result itself.
+  float* PartGradient(size_t part) const {
+    if (part == 0) return gradient.weight_gradient;
+    return scratch_end - (parts.count - part) * weights();
+  }
+  // Thread 0, which always works, has the end of what is not shared, so that the last word is used
+  // also where nothing is shared.
+  float* ThreadScratchEnd(size_t thread) const {
+    return scratch_end - blocks.shared_floats - thread * blocks.floats_per_thread;
+  }
+};
+
+// A block of filters, summed over a part of the tiles by one thread.
+struct Block {
+  IndexRange tiles;
+  IndexRange channels;
+  IndexRange out_channels;
+  size_t part = 0;
+};
+
+// The thread's matrices, from the end of its scratch.
+struct BlockMatrices {
+  BlockMatrices(const Run& run, const Block& block, size_t thread) {
+    const size_t rows = block.channels.size();
+    const size_t columns = CeilDivide(block.out_channels.size(), run.strip_width) * run.strip_width;
+    // The line behind the last point's sums is not there.
+    sums = {nullptr, WinogradPointStride(rows, columns), columns};
+    sums.data =
+        run.ThreadScratchEnd(thread) - (kWinogradPoints - 1) * sums.point_stride - rows * columns;
+    gradients = {nullptr, WinogradPointStride(run.blocks.tiles, columns), columns};
+    gradients.data = sums.data - kWinogradPoints * gradients.point_stride;
+    values = {nullptr, WinogradPointStride(run.blocks.tiles, rows), rows};
+    values.data = gradients.data - kWinogradPoints * values.point_stride;
+  }
+  PointMatrices<float> values;
+  PointMatrices<float> gradients;
+  PointMatrices<float> sums;
+};
+
+void SumTiles(const Run& run, const Block& block, const BlockMatrices& m) {
+  const WinogradWeightGradient& g = run.gradient;
+  std::fill_n(
+      m.sums.data,
+      (kWinogradPoints - 1) * m.sums.point_stride + block.channels.size() * m.sums.row_stride,
+      0.0F);
+  for (size_t begin = block.tiles.begin; begin < block.tiles.end; begin += run.blocks.tiles) {
+    const IndexRange group{begin, std::min(block.tiles.end, begin + run.blocks.tiles)};
+    TransformInputTiles(g.input, g.input_grid, group, block.channels, m.values);
+    TransformOutputGradientTiles(g.output_gradient, g.output_grid, group, block.out_channels,
+                                 m.gradients);
+    AddTileSums({.values = {m.values.data, m.values.point_stride, m.values.row_stride},
+                 .gradients = {m.gradients.data, m.gradients.point_stride, m.gradients.row_stride},
+                 .sums = m.sums,
+                 .tiles = group.size(),
+                 .rows = block.channels.size(),
+                 .strips = m.sums.row_stride / run.strip_width});
+  }
+}
+
+// Stores the gradients of the taps, (C, K) each, as (K, 9, C).
+void StoreTaps(const Run& run, const Block& block, const PointMatrices<float>& taps) {
+  const size_t row_floats = kWinogradTaps * run.shape.channels;
+  float* to =
+      run.PartGradient(block.part) + block.out_channels.begin * row_floats + block.channels.begin;
+  for (size_t tap = 0; tap < kWinogradTaps; ++tap, to += run.shape.channels) {
+    const TransposedPacker transpose(taps.data + tap * taps.point_stride, taps.row_stride);
+    transpose({0, block.out_channels.size(), 0, block.channels.size()}, to, row_floats);
+  }
+}
+
+void SumBlock(const Run& run, const Block& block, size_t thread) {
+  const BlockMatrices m(run, block, thread);
+  SumTiles(run, block, m);
+  TransformWeightGradients(m.sums, block.channels.size(), m.sums.row_stride);
+  StoreTaps(run, block, m.sums);
+}
+
+void AddParts(const Run& run) {
+  float* total = run.gradient.weight_gradient;
+  ParallelElements(run.pool, run.weights(), [&](size_t begin, size_t end) {
+    for (size_t part = 1; part < run.parts.count; ++part) {
+      const float* other = run.PartGradient(part);
+      for (size_t i = begin; i < end; ++i) total[i] += other[i];
+    }
+  });
+}
+
+}  // namespace
+
+void RunWinogradWeightGradient(const WinogradWeightGradient& gradient, std::span<std::byte> scratch,
+                               ThreadPool& pool) {
+  const WinogradShape shape = gradient.shape();
+  const auto threads = static_cast<size_t>(pool.num_threads());
+  const size_t num_parts = WinogradGradientParts(shape);
+  const Run run{gradient,
+                shape,
+                ChooseWinogradGradientBlocks(shape, threads, scratch.size()),
+                {shape.tiles, CeilDivide(shape.tiles, num_parts), num_parts},
+                ActiveMicroTile().columns,
+                reinterpret_cast<float*>(scratch.data() + scratch.size()),
+                pool};
+  THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
+                "{} bytes of scratch, {} needed", scratch.size(), run.blocks.ScratchBytes(threads));
+  const size_t blocks_in = CeilDivide(shape.channels, run.blocks.channels);
+  const size_t blocks_out = CeilDivide(shape.out_channels, run.blocks.out_channels);
+  pool.Run(num_parts * blocks_in * blocks_out, [&](size_t chunk, size_t thread) {
+    const size_t in = chunk % blocks_in * run.blocks.channels;
+    const size_t out = chunk / blocks_in % blocks_out * run.blocks.out_channels;
+    const size_t part = chunk / (blocks_in * blocks_out);
+    SumBlock(run,
+             {.tiles = run.parts.Piece(part),
+              .channels = {in, std::min(shape.channels, in + run.blocks.channels)},
+              .out_channels = {out, std::min(shape.out_channels, out + run.blocks.out_channels)},
+              .part = part},
+             thread);
+  });
+  AddParts(run);
+}
+
+}  // namespace thimble

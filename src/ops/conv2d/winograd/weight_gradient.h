@@ -1,0 +1,31 @@
+// The gradient of 3 x 3 filters with stride 1 by way of tiles.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "thimble/device/cpu/thread_pool.h"
+#include "thimble/ops/conv2d/winograd/blocking.h"
+#include "thimble/ops/conv2d/winograd/tiles.h"
+
+namespace thimble {
+
+struct WinogradWeightGradient {
+  const float* input = nullptr;
+  TiledImages input_grid;
+  const float* output_gradient = nullptr;
+  TiledImages output_grid;
+  float* weight_gradient = nullptr;  // (K, 9, C), assigned
+  size_t batch = 0;
+
+  WinogradShape shape() const {
+    return {batch * static_cast<size_t>(output_grid.tiles_high * output_grid.tiles_wide),
+            static_cast<size_t>(input_grid.channels), static_cast<size_t>(output_grid.channels)};
+  }
+};
+
+// Requires the scratch of ChooseWinogradGradientBlocks for the shape and the pool's threads.
+void RunWinogradWeightGradient(const WinogradWeightGradient& gradient, std::span<std::byte> scratch,
+                               ThreadPool& pool);
+
+}  // namespace thimble

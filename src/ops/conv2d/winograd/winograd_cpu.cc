@@ -1,0 +1,154 @@
+#include "thimble/ops/conv2d/winograd/winograd_cpu.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "thimble/ops/conv2d/geometry.h"
+#include "thimble/ops/conv2d/winograd/convolution.h"
+#include "thimble/ops/conv2d/winograd/weight_gradient.h"
+
+namespace thimble {
+namespace {
+
+// Fewer channels than half a vector are not worth their transforms.
+constexpr int64_t kMinChannels = 8;
+
+std::string_view DeclinesGeometry(const Conv2dGeometry& g) {
+  if (g.kernel_height != 3 || g.kernel_width != 3) return "filters are not 3 x 3";
+  if (g.stride != 1) return "the stride is not 1";
+  if (g.padding > 2) return "more than 2 pixels of padding";
+  if (g.channels < kMinChannels || g.out_channels < kMinChannels) return "fewer than 8 channels";
+  if (g.batch == 0) return "an empty batch";
+  return {};
+}
+
+template <class GeometryFunction>
+Conv2dGeometry GeometryFor(const KernelCall& call, GeometryFunction geometry_of) {
+  const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
+  return geometry_of(OpCall{inputs, {}, call.attributes}).value();
+}
+
+int64_t TilesFor(int64_t outputs) { return (outputs + kWinogradOutputs - 1) / kWinogradOutputs; }
+
+TiledImages InputOf(const Conv2dGeometry& g) {
+  return {g.height,   g.width,   g.channels, TilesFor(g.out_height), TilesFor(g.out_width),
+          -g.padding, -g.padding};
+}
+
+TiledImages OutputOf(const Conv2dGeometry& g) {
+  return {g.out_height,
+          g.out_width,
+          g.out_channels,
+          TilesFor(g.out_height),
+          TilesFor(g.out_width),
+          0,
+          0};
+}
+
+// The geometry of the convolution that takes dy to dx.
+Conv2dGeometry Backward(const Conv2dGeometry& g) {
+  Conv2dGeometry back = g;
+  std::swap(back.height, back.out_height);
+  std::swap(back.width, back.out_width);
+  std::swap(back.channels, back.out_channels);
+  back.padding = 2 - g.padding;
+  return back;
+}
+
+WinogradShape ShapeOf(const Conv2dGeometry& g) {
+  return {static_cast<size_t>(g.batch * TilesFor(g.out_height) * TilesFor(g.out_width)),
+          static_cast<size_t>(g.channels), static_cast<size_t>(g.out_channels)};
+}
+
+size_t ConvolutionScratch(const Conv2dGeometry& g, const KernelLimits& limits) {
+  const auto threads = static_cast<size_t>(limits.threads);
+  return ChooseWinogradBlocks(ShapeOf(g), threads, threads * limits.scratch_bytes_per_thread)
+      .ScratchBytes(threads);
+}
+
+void Convolve(const KernelCall& call, const Conv2dGeometry& g, const float* input, Packer weights) {
+  RunWinogradConvolution({.input = input,
+                          .input_grid = InputOf(g),
+                          .weights = weights,
+                          .output = call.Out<float>(0),
+                          .output_grid = OutputOf(g),
+                          .batch = static_cast<size_t>(g.batch)},
+                         call.scratch, call.pool);
+}
+
+// w (O, 3, 3, C) turned around: (9 * O, C), taps from the last to the first.
+class TurnedWeightPacker {
+ public:
+  TurnedWeightPacker(const float* w, const Conv2dGeometry& g)
+      : w_(w),
+        channels_(static_cast<size_t>(g.channels)),
+        out_channels_(static_cast<size_t>(g.out_channels)) {}
+
+  void operator()(const MatrixBlock& block, float* panel, size_t stride) const {
+    for (size_t r = 0; r < block.rows; ++r, panel += stride) {
+      const size_t row = block.row + r;
+      const size_t tap = kWinogradTaps - 1 - row / out_channels_;
+      const size_t line = row % out_channels_ * kWinogradTaps + tap;
+      std::copy_n(w_ + line * channels_ + block.column, block.columns, panel);
+    }
+  }
+
+ private:
+  const float* w_;
+  size_t channels_;
+  size_t out_channels_;
+};
+
+}  // namespace
+
+std::string_view Conv2dWinogradCpu::Declines(const OpCall& call) {
+  return DeclinesGeometry(Conv2dGeometryOf(call).value());
+}
+
+size_t Conv2dWinogradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  return ConvolutionScratch(Conv2dGeometryOf(call).value(), limits);
+}
+
+void Conv2dWinogradCpu::Run(const KernelCall& call) {
+  const Conv2dGeometry g = GeometryFor(call, &Conv2dGeometryOf);
+  const TransposedPacker weights(call.In<float>(1), static_cast<size_t>(g.window_elements()));
+  Convolve(call, g, call.In<float>(0), weights);
+}
+
+std::string_view Conv2dGradInputWinogradCpu::Declines(const OpCall& call) {
+  return DeclinesGeometry(Conv2dGradInputGeometryOf(call).value());
+}
+
+size_t Conv2dGradInputWinogradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  return ConvolutionScratch(Backward(Conv2dGradInputGeometryOf(call).value()), limits);
+}
+
+void Conv2dGradInputWinogradCpu::Run(const KernelCall& call) {
+  const Conv2dGeometry g = GeometryFor(call, &Conv2dGradInputGeometryOf);
+  const TurnedWeightPacker weights(call.In<float>(0), g);
+  Convolve(call, Backward(g), call.In<float>(1), weights);
+}
+
+std::string_view Conv2dGradWeightWinogradCpu::Declines(const OpCall& call) {
+  return DeclinesGeometry(Conv2dGradWeightGeometryOf(call).value());
+}
+
+size_t Conv2dGradWeightWinogradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  const auto threads = static_cast<size_t>(limits.threads);
+  return ChooseWinogradGradientBlocks(ShapeOf(Conv2dGradWeightGeometryOf(call).value()), threads,
+                                      threads * limits.scratch_bytes_per_thread)
+      .ScratchBytes(threads);
+}
+
+void Conv2dGradWeightWinogradCpu::Run(const KernelCall& call) {
+  const Conv2dGeometry g = GeometryFor(call, &Conv2dGradWeightGeometryOf);
+  RunWinogradWeightGradient({.input = call.In<float>(0),
+                             .input_grid = InputOf(g),
+                             .output_gradient = call.In<float>(1),
+                             .output_grid = OutputOf(g),
+                             .weight_gradient = call.Out<float>(0),
+                             .batch = static_cast<size_t>(g.batch)},
+                            call.scratch, call.pool);
+}
+
+}  // namespace thimble

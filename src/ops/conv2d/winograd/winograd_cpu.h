@@ -1,0 +1,40 @@
+// CPU kernels of conv2d and its gradients by Winograd's F(4 x 4, 3 x 3): a quarter of the
+// multiplications for 3 x 3 filters with stride 1. Sums are of other numbers than the plain ones,
+// so results differ by rounding, about twice as far from the exact ones; hence only on demand
+// (--conv winograd).
+#pragma once
+
+#include <string_view>
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+// Errors are of the size of a whole tile's outputs; on average about twice a plain sum's.
+inline constexpr double kWinogradRounding = 4;
+
+struct Conv2dWinogradCpu {
+  static constexpr std::string_view kOption = "winograd";
+  static constexpr double kRounding = kWinogradRounding;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct Conv2dGradInputWinogradCpu {
+  static constexpr std::string_view kOption = "winograd";
+  static constexpr double kRounding = kWinogradRounding;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct Conv2dGradWeightWinogradCpu {
+  static constexpr std::string_view kOption = "winograd";
+  static constexpr double kRounding = kWinogradRounding;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

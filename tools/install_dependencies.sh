@@ -4,6 +4,8 @@
 # What the build, its tests and nothing else need; docs/decisions/0002-dependencies.md says why.
 THIMBLE_PACKAGES=(g++ cmake ninja-build libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libtomlplusplus-dev libgtest-dev libgmock-dev)
+# For the benchmarks, which check builds so that they never rot; without it one of them is left out.
+THIMBLE_BENCH_PACKAGES=(libbenchmark-dev)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -8,7 +8,7 @@ trap 'rm -rf "$work"' EXIT
 # A tree without faults: two folders, one source with and one without a twin.
 plant() {
   rm -rf "${work:?}/tree"
-  mkdir -p "$work/tree"/{src/base,src/ops/relu,apps,tests/base,tests/ops,tests/style}
+  mkdir -p "$work/tree"/{src/base,src/ops/relu,apps,bench,tests/base,tests/ops,tests/style}
   cd "$work/tree"
   printf '# arrows\nbase:\nops: base\n' >tests/style/include_arrows.txt
   printf '# exceptions\nsrc/base/alone.cc there is nothing to test\n' \

@@ -1,0 +1,39 @@
+// KernelMemory: one block with the inputs, outputs and scratch of a kernel, as an arena has them.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "bench/kernel_cases.h"
+#include "thimble/base/result.h"
+#include "thimble/device/cpu/thread_pool.h"
+#include "thimble/exec/arena.h"
+
+namespace thimble {
+
+class KernelMemory {
+ public:
+  // Tensors of rank 2 and more get numbers in [-1, 1); vectors (scales, variances, the learning
+  // rate) are 1, so that a kernel that works in place keeps its numbers ordinary however often it
+  // runs. Labels are 0, a class that is always there.
+  static Result<KernelMemory> Create(const KernelCase& the_case, const KernelLimits& limits);
+
+  // `the_case` must be the one it was made for.
+  void Run(const KernelCase& the_case, ThreadPool& pool) const;
+
+  std::span<const TensorView> inputs() const { return inputs_; }
+  std::span<const TensorView> outputs() const { return outputs_; }
+  std::span<const std::byte> scratch() const { return scratch_; }
+
+ private:
+  explicit KernelMemory(Arena arena) : arena_(std::move(arena)) {}
+  std::span<std::byte> Take(size_t size_bytes);
+
+  Arena arena_;
+  size_t used_bytes_ = 0;
+  std::vector<TensorView> inputs_;
+  std::vector<TensorView> outputs_;
+  std::span<std::byte> scratch_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,24 @@
+// Options of `thimble train` on the command lines of the benchmarks, which say what is planned.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/train/config.h"
+#include "thimble/train/training_program.h"
+
+namespace thimble {
+
+// CIFAR-10's shapes, so that no data set is needed; two threads.
+TrainConfig BenchDefaults();
+
+// Reads the option at arguments[*index] and its value, if it has one, and leaves *index at the last
+// word used.
+Result<void> ReadTrainFlag(const std::vector<std::string>& arguments, size_t* index,
+                           TrainConfig& config);
+
+// Checks the values, pins the SIMD target and plans the training of full batches.
+Result<TrainingProgram> PlanForBench(const TrainConfig& config);
+
+}  // namespace thimble

@@ -1,0 +1,20 @@
+// Runs a benchmark program as a user would. These tests say that it works, never how fast.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace thimble {
+
+inline ProcessResult RunBenchProgram(const std::string& program,
+                                     const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {program};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  return RunProcess(command);
+}
+
+}  // namespace thimble

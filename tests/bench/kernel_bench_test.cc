@@ -1,0 +1,48 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/bench_program.h"
+
+namespace thimble {
+namespace {
+
+using ::testing::HasSubstr;
+
+ProcessResult RunIt(const std::vector<std::string>& arguments) {
+  return RunBenchProgram(THIMBLE_KERNEL_BENCH, arguments);
+}
+
+TEST(KernelBench, CountsWorkOfAKernel) {
+  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "1",
+                             "--benchmark_filter=^conv2d/Conv2dCpu/1x32x32x3_",
+                             "--benchmark_min_time=0.001", "--benchmark_format=json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  ASSERT_EQ(json["benchmarks"].size(), 1);
+  for (const char* counter : {"GFLOP/s", "GB/s", "of_fma_peak", "of_copy", "per_step"}) {
+    EXPECT_GT(json["benchmarks"][0].value(counter, 0.0), 0) << counter;
+  }
+  for (const char* key : {"FMA peak", "copy", "model", "threads", "simd"}) {
+    EXPECT_TRUE(json["context"].contains(key)) << key;
+  }
+}
+
+TEST(KernelBench, RefusesWrongUse) {
+  const auto unknown = RunIt({"--speed", "3"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("--speed: no such option"));
+  const auto not_googles = RunIt({"--model", "wrn-10-1", "--benchmark_speed=3"});
+  EXPECT_EQ(not_googles.exit_code, 2);
+  EXPECT_THAT(not_googles.err, HasSubstr("--benchmark_speed=3"));
+  EXPECT_EQ(RunIt({"--model", "wrn-11-1"}).exit_code, 2);
+}
+
+TEST(KernelBench, Helps) {
+  const auto result = RunIt({"--help"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_THAT(result.out, HasSubstr("--benchmark_filter"));
+}
+
+}  // namespace
+}  // namespace thimble

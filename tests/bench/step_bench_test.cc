@@ -1,0 +1,59 @@
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/bench/bench_program.h"
+
+namespace thimble {
+namespace {
+
+using ::testing::HasSubstr;
+
+ProcessResult RunIt(const std::vector<std::string>& arguments) {
+  return RunBenchProgram(THIMBLE_STEP_BENCH, arguments);
+}
+
+TEST(StepBench, PrintsPositiveNumbersAsJson) {
+  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "2", "--steps", "3", "--nesterov"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["model"], "wrn-10-1");
+  EXPECT_EQ(json["batch"], 2);
+  EXPECT_EQ(json["steps"], 3);
+  for (const char* key : {"ms", "fastest_ms", "images_per_second", "gflops", "arena_bytes"}) {
+    EXPECT_GT(json.value(key, 0.0), 0) << key;
+  }
+}
+
+TEST(StepBench, ListsOpsBesideTheirLimits) {
+  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "2", "--steps", "1", "--ops"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* text : {"limit ms", "reached", "conv2d_grad_weight", "sgd_update"}) {
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+}
+
+TEST(StepBench, RefusesWrongUse) {
+  const auto error = [](const std::vector<std::string>& arguments) {
+    const auto result = RunIt(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    return result.err;
+  };
+  EXPECT_THAT(error({"--speed", "3"}), HasSubstr("--speed: no such option"));
+  EXPECT_THAT(error({"ops"}), HasSubstr("ops: no such option"));
+  EXPECT_THAT(error({"--seconds"}), HasSubstr("--seconds: expected a value"));
+  EXPECT_THAT(error({"--seconds", "ten"}), HasSubstr("--seconds ten: expected a number"));
+  EXPECT_THAT(error({"--seconds", "-1"}), HasSubstr("--seconds -1: expected a number"));
+  EXPECT_THAT(error({"--batch", "0"}), HasSubstr("--batch 0"));
+  EXPECT_THAT(error({"--simd", "mmx"}), HasSubstr("--simd mmx"));
+}
+
+TEST(StepBench, EndsWithTheInputItServes) {
+  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "1", "--serve"});  // input is empty
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+}  // namespace
+}  // namespace thimble

@@ -15,8 +15,9 @@ class Block(nn.Module):
     """BN, ReLU, 3x3, BN, ReLU, 3x3, plus a shortcut. Where the shape changes, the shortcut is a 1x1
     convolution of the first ReLU's output; elsewhere it is the block's input."""
 
-    def __init__(self, in_channels, out_channels, stride):
+    def __init__(self, in_channels, out_channels, stride, inplace_relu):
         super().__init__()
+        self.inplace_relu = inplace_relu
         self.bn1 = nn.BatchNorm2d(in_channels)
         self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(out_channels)
@@ -26,19 +27,24 @@ class Block(nn.Module):
             self.convShortcut = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
 
     def forward(self, x):  # (B, C, H, W)
-        active = functional.relu(self.bn1(x))
-        y = self.conv2(functional.relu(self.bn2(self.conv1(active))))
+        active = functional.relu(self.bn1(x), self.inplace_relu)
+        y = self.conv2(functional.relu(self.bn2(self.conv1(active)), self.inplace_relu))
         return y + (x if self.convShortcut is None else self.convShortcut(active))
 
 
 class Group(nn.Module):
     """Blocks of one width; the first one carries the stride."""
 
-    def __init__(self, num_blocks, in_channels, out_channels, stride):
+    def __init__(self, num_blocks, in_channels, out_channels, stride, inplace_relu):
         super().__init__()
         self.layer = nn.Sequential(
             *(
-                Block(out_channels if i else in_channels, out_channels, 1 if i else stride)
+                Block(
+                    out_channels if i else in_channels,
+                    out_channels,
+                    1 if i else stride,
+                    inplace_relu,
+                )
                 for i in range(num_blocks)
             )
         )
@@ -48,29 +54,32 @@ class Group(nn.Module):
 
 
 class WideResNet(nn.Module):
-    def __init__(self, depth=28, width=2, num_classes=10):
+    """With inplace_relu the same numbers in less memory and time."""
+
+    def __init__(self, depth=28, width=2, num_classes=10, inplace_relu=False):
         super().__init__()
+        self.inplace_relu = inplace_relu
         if depth < 10 or (depth - 4) % 6 != 0:
             raise ValueError(f"depth {depth}: expected 6n+4, at least 10")
         num_blocks = (depth - 4) // 6
         self.conv1 = nn.Conv2d(3, 16, 3, padding=1, bias=False)
-        self.block1 = Group(num_blocks, 16, 16 * width, stride=1)
-        self.block2 = Group(num_blocks, 16 * width, 32 * width, stride=2)
-        self.block3 = Group(num_blocks, 32 * width, 64 * width, stride=2)
+        self.block1 = Group(num_blocks, 16, 16 * width, 1, inplace_relu)
+        self.block2 = Group(num_blocks, 16 * width, 32 * width, 2, inplace_relu)
+        self.block3 = Group(num_blocks, 32 * width, 64 * width, 2, inplace_relu)
         self.bn1 = nn.BatchNorm2d(64 * width)
         self.fc = nn.Linear(64 * width, num_classes)
 
     def forward(self, x):  # (B, 3, H, W) normalised
         x = self.block3(self.block2(self.block1(self.conv1(x))))
-        return self.fc(functional.relu(self.bn1(x)).mean(dim=(2, 3)))
+        return self.fc(functional.relu(self.bn1(x), self.inplace_relu).mean(dim=(2, 3)))
 
 
-def make_wide_resnet(name, num_classes=10):
+def make_wide_resnet(name, num_classes=10, inplace_relu=False):
     """From Thimble's name of the model: "wrn-28-2"."""
     parts = re.fullmatch(r"wrn-(\d+)-(\d+)", name)
     if not parts:
         raise ValueError(f"{name}: expected wrn-DEPTH-WIDTH")
-    return WideResNet(int(parts[1]), int(parts[2]), num_classes)
+    return WideResNet(int(parts[1]), int(parts[2]), num_classes, inplace_relu)
 
 
 def load_weights(model, tensors):

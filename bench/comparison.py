@@ -1,0 +1,118 @@
+"""The parts of compare_torch that need neither PyTorch nor Thimble: settings, medians, tables."""
+
+import dataclasses
+import statistics
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One way to train, and the words its worker is started with."""
+
+    side: str  # "torch" or "thimble"
+    name: str
+    words: tuple
+
+
+def torch_setting(layout, batch, compiled=False):
+    words = ("--layout", layout, "--batch", str(batch)) + (("--compile",) if compiled else ())
+    way = "compiled" if compiled else "eager"
+    return Setting("torch", f"torch {layout} {way} batch {batch}", words)
+
+
+def thimble_setting(options, batch):
+    """`options` is what a user wrote behind --thimble; it may name another batch."""
+    words = tuple(options.split())
+    if "--batch" not in words:
+        words = ("--batch", str(batch)) + words
+    return Setting("thimble", " ".join(("thimble",) + words).replace("--batch", "batch"), words)
+
+
+def parse_batches(text):
+    """ "50,100" to [50, 100]; ValueError in words where it is something else."""
+    try:
+        batches = [int(part) for part in text.split(",")]
+    except ValueError:
+        batches = []
+    if not batches or min(batches) < 1:
+        raise ValueError(f"{text}: expected batch sizes, as 50,100")
+    return batches
+
+
+def best_first(speeds):
+    """Settings of {setting: images per second, or None where it failed}, fastest first."""
+    worked = [setting for setting, speed in speeds.items() if speed is not None]
+    return sorted(worked, key=lambda setting: -speeds[setting])
+
+
+def compile_candidates(eager_speeds, layouts):
+    """torch.compile takes minutes: it is tried in each layout at the batch that was fastest there
+    without it."""
+    candidates = []
+    for layout in layouts:
+        words = ("--layout", layout)
+        here = [s for s in best_first(eager_speeds) if s.words[:2] == words]
+        if here:
+            candidates.append(torch_setting(layout, here[0].words[3], compiled=True))
+    return candidates
+
+
+@dataclasses.dataclass(frozen=True)
+class Summary:
+    """Images per second over the rounds."""
+
+    median: float
+    slowest: float
+    fastest: float
+
+
+def summarize(speeds):
+    return Summary(statistics.median(speeds), min(speeds), max(speeds))
+
+
+def compare(speeds):
+    """Rows {setting, summary, ratio} from {setting: [images per second of each round]}; the ratio is
+    to the fastest PyTorch by median, None where there is no PyTorch."""
+    summaries = {setting: summarize(rounds) for setting, rounds in speeds.items()}
+    torch = [summary.median for setting, summary in summaries.items() if setting.side == "torch"]
+    return [
+        {
+            "setting": setting,
+            "summary": summary,
+            "ratio": summary.median / max(torch) if torch else None,
+        }
+        for setting, summary in summaries.items()
+    ]
+
+
+def format_table(header, rows):
+    """Plain text: the first column left, the others right."""
+    lines = [header, *rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    text = ""
+    for line in lines:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:])]
+        text += "  ".join(cells).rstrip() + "\n"
+    return text
+
+
+def format_comparison(rows):
+    def cells(row):
+        summary = row["summary"]
+        ratio = "" if row["ratio"] is None else f"{row['ratio']:.3f}"
+        spread = f"{summary.slowest:.1f}..{summary.fastest:.1f}"
+        return [row["setting"].name, f"{summary.median:.1f}", spread, ratio]
+
+    header = ["setting", "images/s", "min..max", "of fastest torch"]
+    return format_table(header, [cells(row) for row in rows])
+
+
+def format_search(speeds, errors):
+    rows = [
+        [setting.name, "-" if speed is None else f"{speed:.1f}", errors.get(setting, "")]
+        for setting, speed in speeds.items()
+    ]
+    # What went wrong is read like a sentence, so it is aligned left, behind the figures.
+    width = max((len(row[2]) for row in rows), default=0)
+    rows = [[name, speed, error.ljust(width)] for name, speed, error in rows]
+    return format_table(["first look", "images/s", ""], rows)

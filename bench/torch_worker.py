@@ -1,0 +1,98 @@
+"""Times training steps in PyTorch, as thimble_step_bench --serve does in Thimble.
+
+Started by compare_torch. Waits for lines on standard input, each the number of seconds to measure;
+answers each with one line of JSON. The first line it prints, before any is asked for, says what it
+is, or holds "error" where it cannot work.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import time
+
+TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
+MIN_STEPS = 3  # of fewer there is no median
+
+
+def parse_arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--model", default="wrn-28-2")
+    parser.add_argument("--batch", type=int, default=100)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
+    parser.add_argument("--compile", action="store_true", help="through torch.compile")
+    return parser.parse_args()
+
+
+def make_optimizer(torch, parameters):
+    """Fused into one pass where this PyTorch can do that on the CPU."""
+    options = {"lr": 0.01, "momentum": 0.9, "weight_decay": 5e-4, "nesterov": True}
+    parameters = list(parameters)
+    try:
+        return torch.optim.SGD(parameters, fused=True, **options)
+    except (RuntimeError, TypeError):
+        return torch.optim.SGD(parameters, **options)
+
+
+def make_step(torch, options):
+    """A function that does one update on images that stay in memory."""
+    sys.path.insert(0, TOOLS)
+    from torch_wide_resnet import make_wide_resnet
+
+    torch.manual_seed(0)
+    torch.set_num_threads(options.threads)
+    memory_format = torch.channels_last if options.layout == "nhwc" else torch.contiguous_format
+    model = make_wide_resnet(options.model, inplace_relu=True).to(memory_format=memory_format)
+    images = torch.randn(options.batch, 3, 32, 32).to(memory_format=memory_format)
+    labels = torch.arange(options.batch) % 10
+    optimizer = make_optimizer(torch, model.parameters())
+    network = torch.compile(model) if options.compile else model
+
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        torch.nn.functional.cross_entropy(network(images), labels).backward()
+        optimizer.step()
+
+    return step
+
+
+def measure(step, seconds):
+    times = []
+    while sum(times) < seconds or len(times) < MIN_STEPS:
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    return times
+
+
+def say(**fields):
+    print(json.dumps(fields), flush=True)
+
+
+def main():
+    options = parse_arguments()
+    try:
+        import torch
+    except ImportError as error:
+        say(error=f"{error}; `pip install torch` in a virtual environment, and name its python")
+        return 1
+    try:
+        step = make_step(torch, options)
+        for _ in range(2):  # compiles, allocates, fills caches
+            step()
+    except Exception as error:  # whatever a compiler may throw
+        first_line = (str(error).strip().splitlines() or [""])[0]
+        say(error=f"{type(error).__name__}: {first_line}")
+        return 1
+    say(torch=torch.__version__, threads=torch.get_num_threads())
+    for line in sys.stdin:
+        times = measure(step, float(line))
+        median = statistics.median(times)
+        say(steps=len(times), ms=median * 1e3, images_per_second=options.batch / median)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -22,8 +22,8 @@ OpCase MakeCase(const Shape& x) {
 OpCase MakeGradCase(const Shape& x) {
   const Shape channels{x[x.rank() - 1]};
   return {.op = "batch_norm_eval_grad",
-          .inputs = {x, channels, channels, channels, x},
-          .positive_inputs = {1, 3}};
+          .inputs = {x, channels, channels, channels, channels, x},
+          .positive_inputs = {1, 4}};
 }
 
 }  // namespace
@@ -32,8 +32,11 @@ std::vector<OpCase> BatchNormEvalCases() {
   std::vector<OpCase> cases;
   for (const Shape& x : {Shape{1, 1}, Shape{5, 3}, Shape{2, 4, 5, 17}, Shape{2, 3, 3, 33},
                          Shape{2, 16, 16, 64}, Shape{0, 4, 4, 3}, Shape{4, 48, 48, 16}}) {
-    cases.push_back(MakeCase(x));
-    cases.push_back(MakeGradCase(x));
+    for (OpCase op_case : {MakeCase(x), MakeGradCase(x)}) {
+      cases.push_back(op_case);
+      op_case.attributes = {{"relu", int64_t{1}}};
+      cases.push_back(op_case);
+    }
   }
   return cases;
 }
@@ -68,7 +71,7 @@ TEST(BatchNormEval, RejectsWrongShapes) {
 }
 
 TEST(BatchNormEvalGrad, RejectsWrongShapes) {
-  for (size_t input = 1; input < 5; ++input) {
+  for (size_t input = 1; input < 6; ++input) {
     OpCase op_case = MakeGradCase({2, 2, 16});
     op_case.inputs[input] = Shape{5};
     EXPECT_THAT(ShapeError(op_case), HasSubstr("has shape (5), expected"));

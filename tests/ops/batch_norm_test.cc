@@ -27,8 +27,8 @@ OpCase MakeCase(const Shape& x) {
 OpCase MakeGradCase(const Shape& x) {
   const Shape channels{x[x.rank() - 1]};
   return {.op = "batch_norm_grad",
-          .inputs = {x, channels, channels, channels, x},
-          .positive_inputs = {1, 3},
+          .inputs = {x, channels, channels, channels, channels, x},
+          .positive_inputs = {1, 4},
           .shared_sum_size = NumRows(x)};
 }
 
@@ -36,11 +36,15 @@ OpCase MakeGradCase(const Shape& x) {
 
 std::vector<OpCase> BatchNormCases() {
   std::vector<OpCase> cases;
-  for (const Shape& x : {Shape{2, 1}, Shape{5, 3}, Shape{3, 5, 7, 1}, Shape{3, 5, 7, 3},
-                         Shape{2, 4, 5, 17}, Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64},
-                         Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
-    cases.push_back(MakeCase(x));
-    cases.push_back(MakeGradCase(x));
+  for (const Shape& x :
+       {Shape{2, 1}, Shape{5, 3}, Shape{3, 5, 7, 1}, Shape{3, 5, 7, 3}, Shape{2, 4, 5, 17},
+        Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64}, Shape{3, 7, 7, 32}, Shape{2, 5, 5, 113},
+        Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
+    for (OpCase op_case : {MakeCase(x), MakeGradCase(x)}) {
+      cases.push_back(op_case);
+      op_case.attributes = {{"relu", int64_t{1}}};
+      cases.push_back(op_case);
+    }
   }
   // Nothing is left of a float's digits if the mean is not taken away first.
   OpCase large_mean = MakeCase({2, 17, 19, 20});
@@ -142,8 +146,8 @@ TEST(BatchNorm, RejectsWrongShapes) {
 }
 
 TEST(BatchNormGrad, RejectsWrongShapes) {
-  const char* names[] = {"", "'gamma'", "'mean'", "'variance'", "'dy'"};
-  for (size_t input = 1; input < 5; ++input) {
+  const char* names[] = {"", "'gamma'", "'beta'", "'mean'", "'variance'", "'dy'"};
+  for (size_t input = 1; input < 6; ++input) {
     OpCase op_case = MakeGradCase({2, 2, 16});
     op_case.inputs[input] = Shape{5};
     EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));

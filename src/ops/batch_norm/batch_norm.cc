@@ -1,5 +1,8 @@
 // batch_norm: normalizes each channel by the mean and (biased) variance of the batch, then scales
-// by gamma and shifts by beta. Training only; batch_norm_eval uses running statistics.
+// by gamma and shifts by beta; with relu=1 what is below zero becomes zero. Training only;
+// batch_norm_eval uses running statistics.
+//
+// Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm/batch_norm_cpu.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
@@ -26,19 +29,20 @@ OpDef Make_batch_norm() {
       .Output("mean")
       .Output("variance")
       .Attribute("epsilon", 1e-5)
+      .Attribute("relu", int64_t{0})
       .ShapeRule(BatchNormShapes)
       .Gradient([](GradientBuilder& g) {
-        const auto gradients =
-            g.Emit("batch_norm_grad",
-                   {g.In("x"), g.In("gamma"), g.Out("mean"), g.Out("variance"), g.GradOf("y")},
-                   {{"epsilon", g.attributes().Float("epsilon")}});
+        const auto gradients = g.Emit("batch_norm_grad",
+                                      {g.In("x"), g.In("gamma"), g.In("beta"), g.Out("mean"),
+                                       g.Out("variance"), g.GradOf("y")},
+                                      g.attributes());
         g.AddTo("x", gradients[0]);
         g.AddTo("gamma", gradients[1]);
         g.AddTo("beta", gradients[2]);
       })
       .OutputMayReuse("y", "x")
-      // Statistics 5 (centre, sum, square, sum, merge), normalizing 3.
-      .Flops(PerInputElement(8))
+      // Statistics 5 (centre, sum, square, sum, merge), normalizing 3, comparing 1.
+      .Flops(PerElementAndRelu(8, 1))
       .Kernels({
 #include "thimble/ops/batch_norm/kernels.inc"
       })
@@ -49,6 +53,7 @@ OpDef Make_batch_norm_grad() {
   return OpDef("batch_norm_grad")
       .Input("x")
       .Input("gamma")
+      .Input("beta")
       .Input("mean")
       .Input("variance")
       .Input("dy")
@@ -56,12 +61,13 @@ OpDef Make_batch_norm_grad() {
       .Output("dgamma")
       .Output("dbeta")
       .Attribute("epsilon", 1e-5)
+      .Attribute("relu", int64_t{0})
       .ShapeRule(BatchNormGradShapes)
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")
       .OutputMayReuse("dx", "x")
-      // Sums 4, combining 5.
-      .Flops(PerInputElement(9))
+      // Sums 4, combining 5; for ReLU each pass scales, shifts and compares.
+      .Flops(PerElementAndRelu(9, 6))
       .Kernels({
 #include "thimble/ops/batch_norm/grad_kernels.inc"
       })

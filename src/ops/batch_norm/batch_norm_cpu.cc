@@ -8,92 +8,93 @@
 namespace thimble {
 namespace {
 
-// Scratch: the partial sums, two doubles and three floats for each channel.
-size_t BatchNormScratchBytes(const Shape& x) {
-  const ChannelRows rows(x);
-  return (rows.num_partials() + 2 * rows.channels) * sizeof(double) +
-         3 * rows.channels * sizeof(float);
+double Count(const ChannelRows& rows) {
+  return static_cast<double>(std::max<size_t>(1, rows.rows));
 }
 
-struct BatchNormScratch {
-  BatchNormScratch(const KernelCall& call, const ChannelRows& rows)
-      : partials(reinterpret_cast<double*>(call.scratch.data())),
-        first_sum(partials + rows.num_partials()),
-        second_sum(first_sum + rows.channels),
-        slope(reinterpret_cast<float*>(second_sum + rows.channels)),
-        scale(slope + rows.channels),
-        shift(scale + rows.channels) {}
+// The partial sums, and two doubles for each channel; behind them floats.
+struct SumScratch {
+  SumScratch(std::span<std::byte> scratch, const ChannelRows& rows)
+      : partials(reinterpret_cast<double*>(scratch.data())),
+        first(partials + rows.num_partials()),
+        second(first + rows.channels),
+        floats(reinterpret_cast<float*>(second + rows.channels)) {}
+
+  static size_t SizeBytes(const ChannelRows& rows, size_t floats_per_channel) {
+    return (rows.num_partials() + 2 * rows.channels) * sizeof(double) +
+           floats_per_channel * rows.channels * sizeof(float);
+  }
 
   double* partials;
-  double* first_sum;   // (C)
-  double* second_sum;  // (C)
-  float* slope;        // (C); only backward
-  float* scale;        // (C)
-  float* shift;        // (C); last, as both directions use it
+  double* first;   // (C)
+  double* second;  // (C)
+  float* floats;
 };
+
+// Adds `other` to dx unless it is null.
+void RunGrad(const KernelCall& call, const float* other) {
+  const ChannelRows rows(call.in_shape(0));
+  const SumScratch scratch(call.scratch, rows);
+  float* scale = scratch.floats;
+  float* offset = scale + rows.channels;
+  float* slope = offset + rows.channels;
+  const float* x = call.In<float>(0);
+  const float* gamma = call.In<float>(1);
+  const float* variance = call.In<float>(4);
+  const float* dy = call.In<float>(5);
+  const double epsilon = call.attributes.Float("epsilon");
+  for (size_t c = 0; c < rows.channels; ++c) {
+    scale[c] = ChannelScale(gamma[c], variance[c], epsilon);
+  }
+  const ChannelNorm norm{call.In<float>(3), scale, call.In<float>(2),
+                         call.attributes.Int("relu") != 0};
+
+  SumChannelGradients(call.pool, rows, norm, x, dy, scratch.partials, scratch.first,
+                      scratch.second);
+  for (size_t c = 0; c < rows.channels; ++c) {
+    const double inverse = 1.0 / std::sqrt(variance[c] + epsilon);
+    const double dgamma = scratch.second[c] * inverse;
+    call.Out<float>(1)[c] = static_cast<float>(dgamma);
+    call.Out<float>(2)[c] = static_cast<float>(scratch.first[c]);
+    offset[c] = static_cast<float>(scratch.first[c] / Count(rows));
+    slope[c] = static_cast<float>(dgamma * inverse / Count(rows));
+  }
+  CombineChannelGradients(call.pool, rows, norm, x, dy, offset, slope, other, call.Out<float>(0));
+}
 
 }  // namespace
 
+// One float for each channel: scale.
 size_t BatchNormCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return BatchNormScratchBytes(call.inputs[0]);
+  return SumScratch::SizeBytes(ChannelRows(call.inputs[0]), 1);
 }
 
 void BatchNormCpu::Run(const KernelCall& call) {
   const ChannelRows rows(call.in_shape(0));
-  const BatchNormScratch scratch(call, rows);
+  const SumScratch scratch(call.scratch, rows);
+  float* scale = scratch.floats;
   const float* x = call.In<float>(0);
-  const float* gamma = call.In<float>(1);
-  const float* beta = call.In<float>(2);
   float* mean = call.Out<float>(1);
   float* variance = call.Out<float>(2);
-  const double epsilon = call.attributes.Float("epsilon");
-  const double count = static_cast<double>(std::max<size_t>(1, rows.rows));
 
-  MeasureChannels(call.pool, rows, x, scratch.partials, scratch.first_sum, scratch.second_sum);
+  MeasureChannels(call.pool, rows, x, scratch.partials, scratch.first, scratch.second);
+  // Elements are normalized by the statistics as they are stored, so that whoever has those can
+  // compute the same bits again: backward does.
   for (size_t c = 0; c < rows.channels; ++c) {
-    const double exact_mean = scratch.first_sum[c];
-    const double exact_variance = scratch.second_sum[c] / count;
-    mean[c] = static_cast<float>(exact_mean);
-    variance[c] = static_cast<float>(exact_variance);
-    const double scale = gamma[c] / std::sqrt(exact_variance + epsilon);
-    scratch.scale[c] = static_cast<float>(scale);
-    // What rounding took from the mean goes into the shift: it matters where the mean is large.
-    const double lost = exact_mean - static_cast<double>(mean[c]);
-    scratch.shift[c] = static_cast<float>(beta[c] - lost * scale);
+    mean[c] = static_cast<float>(scratch.first[c]);
+    variance[c] = static_cast<float>(scratch.second[c] / Count(rows));
+    scale[c] = ChannelScale(call.In<float>(1)[c], variance[c], call.attributes.Float("epsilon"));
   }
-  NormalizeChannels(call.pool, rows, x, mean, scratch.scale, scratch.shift, call.Out<float>(0));
+  NormalizeChannels(call.pool, rows,
+                    {mean, scale, call.In<float>(2), call.attributes.Int("relu") != 0}, x,
+                    call.Out<float>(0));
 }
 
+// Three floats for each channel: scale, offset, slope.
 size_t BatchNormGradCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return BatchNormScratchBytes(call.inputs[0]);
+  return SumScratch::SizeBytes(ChannelRows(call.inputs[0]), 3);
 }
 
-void BatchNormGradCpu::Run(const KernelCall& call) {
-  const ChannelRows rows(call.in_shape(0));
-  const BatchNormScratch scratch(call, rows);
-  const float* x = call.In<float>(0);
-  const float* gamma = call.In<float>(1);
-  const float* mean = call.In<float>(2);
-  const float* variance = call.In<float>(3);
-  const float* dy = call.In<float>(4);
-  float* dgamma = call.Out<float>(1);
-  float* dbeta = call.Out<float>(2);
-  const double epsilon = call.attributes.Float("epsilon");
-  const double count = static_cast<double>(std::max<size_t>(1, rows.rows));
-
-  SumChannelGradients(call.pool, rows, x, mean, dy, scratch.partials, scratch.first_sum,
-                      scratch.second_sum);
-  for (size_t c = 0; c < rows.channels; ++c) {
-    const double inverse = 1.0 / std::sqrt(variance[c] + epsilon);
-    const double exact_dgamma = scratch.second_sum[c] * inverse;
-    dgamma[c] = static_cast<float>(exact_dgamma);
-    dbeta[c] = static_cast<float>(scratch.first_sum[c]);
-    scratch.scale[c] = static_cast<float>(gamma[c] * inverse);
-    scratch.shift[c] = static_cast<float>(scratch.first_sum[c] / count);
-    scratch.slope[c] = static_cast<float>(exact_dgamma * inverse / count);
-  }
-  CombineChannelGradients(call.pool, rows, x, mean, dy, scratch.scale, scratch.shift, scratch.slope,
-                          call.Out<float>(0));
-}
+void BatchNormGradCpu::Run(const KernelCall& call) { RunGrad(call, nullptr); }
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// CPU kernels of batch_norm and batch_norm_grad: a pass for the sums, a pass for the elements.
+// CPU kernels of batch_norm and its gradients: a pass for the sums, a pass for the elements.
 #pragma once
 
 #include "thimble/graph/kernel.h"

@@ -26,9 +26,17 @@ Result<void> RequireChannels(std::initializer_list<std::string_view> names,
 Result<std::vector<Shape>> BatchNormGradShapes(const OpCall& call) {
   const Shape& x = call.inputs[0];
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(x));
-  THIMBLE_TRY(RequireChannels({"gamma", "mean", "variance"}, call.inputs.subspan(1), channels));
-  THIMBLE_TRY(RequireShape("dy", call.inputs[4], x));
+  THIMBLE_TRY(
+      RequireChannels({"gamma", "beta", "mean", "variance"}, call.inputs.subspan(1), channels));
+  THIMBLE_TRY(RequireShape("dy", call.inputs[5], x));
   return std::vector<Shape>{x, channels, channels};
+}
+
+FlopFunction PerElementAndRelu(int64_t flops, int64_t relu_flops) {
+  return [=](const OpCall& call) {
+    const int64_t relu = call.attributes.Int("relu") != 0 ? relu_flops : 0;
+    return (flops + relu) * call.inputs[0].elements();
+  };
 }
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Shape requirements that the batch-norm ops share.
+// Shape requirements and costs that the batch-norm ops share.
 #pragma once
 
 #include <initializer_list>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "thimble/base/result.h"
-#include "thimble/graph/kernel.h"
+#include "thimble/graph/op_def.h"
 
 namespace thimble {
 
@@ -18,7 +18,10 @@ Result<Shape> ChannelShape(const Shape& x);
 Result<void> RequireChannels(std::initializer_list<std::string_view> names,
                              std::span<const Shape> shapes, const Shape& channels);
 
-// Shape rule of both gradient ops: x, gamma, mean, variance, dy -> dx, dgamma, dbeta.
+// Shape rule of both gradient ops: x, gamma, beta, mean, variance, dy -> dx, dgamma, dbeta.
 Result<std::vector<Shape>> BatchNormGradShapes(const OpCall& call);
+
+// Cost: `flops` for each element of x, and `relu_flops` more where the op has ReLU.
+FlopFunction PerElementAndRelu(int64_t flops, int64_t relu_flops);
 
 }  // namespace thimble

@@ -1,6 +1,7 @@
 #include "thimble/ops/batch_norm/channel_passes.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "thimble/device/cpu/parallel_elements.h"
 
@@ -33,17 +34,32 @@ void ForEachChunk(ThreadPool& pool, const ChannelRows& rows,
   });
 }
 
+// The same from the last chunk to the first: for the pass after a reduction, which finds in the
+// cache what was read last.
+void ForEachChunkBackwards(ThreadPool& pool, const ChannelRows& rows,
+                           FunctionRef<void(size_t begin, size_t count)> body) {
+  pool.Run(rows.num_chunks, [&](size_t index, size_t /*thread*/) {
+    const size_t begin = (rows.num_chunks - 1 - index) * rows.rows_per_chunk;
+    body(begin, std::min(rows.rows_per_chunk, rows.rows - begin));
+  });
+}
+
 }  // namespace
 
 HWY_EXPORT(MeasureRows);
 HWY_EXPORT(NormalizeRows);
 HWY_EXPORT(SumRowGradients);
 HWY_EXPORT(CombineRowGradients);
+HWY_EXPORT(ScaleRowGradients);
 
 ChannelRows::ChannelRows(const Shape& x) : channels(static_cast<size_t>(x[x.rank() - 1])) {
   rows = channels == 0 ? 0 : static_cast<size_t>(x.elements()) / channels;
   rows_per_chunk = RowsPerChunk(rows, channels);
   num_chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+}
+
+float ChannelScale(float gamma, float variance, double epsilon) {
+  return static_cast<float>(gamma / std::sqrt(variance + epsilon));
 }
 
 void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
@@ -72,23 +88,22 @@ void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, 
   for (size_t c = 0; c < channels; ++c) squares[c] = squares[c] < 0 ? 0 : squares[c];
 }
 
-void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, const float* mean,
-                       const float* scale, const float* shift, float* y) {
-  ForEachChunk(pool, rows, [&](size_t /*chunk*/, size_t begin, size_t count) {
-    const size_t offset = begin * rows.channels;
-    HWY_DYNAMIC_DISPATCH(NormalizeRows)
-    (x + offset, count, rows.channels, mean, scale, shift, y + offset);
+void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                       const float* x, float* y) {
+  ForEachChunkBackwards(pool, rows, [&](size_t begin, size_t count) {
+    const size_t first = begin * rows.channels;
+    HWY_DYNAMIC_DISPATCH(NormalizeRows)(norm, count, rows.channels, x + first, y + first);
   });
 }
 
-void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const float* x,
-                         const float* mean, const float* dy, double* partials, double* sum_dy,
+void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                         const float* x, const float* dy, double* partials, double* sum_dy,
                          double* sum_product) {
   const size_t channels = rows.channels;
   ForEachChunk(pool, rows, [&](size_t chunk, size_t begin, size_t count) {
     double* partial = partials + 2 * chunk * channels;
     HWY_DYNAMIC_DISPATCH(SumRowGradients)
-    (x + begin * channels, dy + begin * channels, count, channels, mean, partial,
+    (norm, count, channels, x + begin * channels, dy + begin * channels, partial,
      partial + channels);
   });
   std::fill_n(sum_dy, channels, 0.0);
@@ -102,13 +117,23 @@ void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const float*
   }
 }
 
-void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const float* x,
-                             const float* mean, const float* dy, const float* scale,
-                             const float* offset, const float* slope, float* dx) {
-  ForEachChunk(pool, rows, [&](size_t /*chunk*/, size_t begin, size_t count) {
+void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                             const float* x, const float* dy, const float* offset,
+                             const float* slope, const float* other, float* dx) {
+  ForEachChunkBackwards(pool, rows, [&](size_t begin, size_t count) {
     const size_t first = begin * rows.channels;
     HWY_DYNAMIC_DISPATCH(CombineRowGradients)
-    (x + first, dy + first, count, rows.channels, mean, scale, offset, slope, dx + first);
+    (norm, count, rows.channels, x + first, dy + first, offset, slope,
+     other == nullptr ? nullptr : other + first, dx + first);
+  });
+}
+
+void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                           const float* x, const float* dy, float* dx) {
+  ForEachChunkBackwards(pool, rows, [&](size_t begin, size_t count) {
+    const size_t first = begin * rows.channels;
+    HWY_DYNAMIC_DISPATCH(ScaleRowGradients)
+    (norm, count, rows.channels, x + first, dy + first, dx + first);
   });
 }
 

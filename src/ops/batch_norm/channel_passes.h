@@ -26,23 +26,41 @@ struct ChannelRows {
   size_t num_partials() const { return 2 * num_chunks * channels; }
 };
 
+// n(x) = (x - mean) * scale + shift, and y = n(x) or, with ReLU, max(n(x), 0). Where a gradient is
+// asked for, dy below is the one that comes through ReLU: zero where n(x) <= 0. All arrays: (C).
+struct ChannelNorm {
+  const float* mean;
+  const float* scale;
+  const float* shift;
+  bool relu;
+};
+
+// gamma / sqrt(variance + epsilon), the scale of a channel. Forward and backward both ask here, so
+// that both see ReLU switch at the same x.
+float ChannelScale(float gamma, float variance, double epsilon);
+
 // mean, squares: (C). The mean of each channel and the sum of squared distances from it; zero where
 // there are no rows. `partials` is scratch.
 void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
                      double* mean, double* squares);
 
-// y = (x - mean) * scale + shift; y may be x.
-void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, const float* mean,
-                       const float* scale, const float* shift, float* y);
+// y as above; y may be x.
+void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                       const float* x, float* y);
 
 // sum_dy = sum of dy; sum_product = sum of dy * (x - mean). Both (C). `partials` is scratch.
-void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const float* x,
-                         const float* mean, const float* dy, double* partials, double* sum_dy,
+void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                         const float* x, const float* dy, double* partials, double* sum_dy,
                          double* sum_product);
 
-// dx = scale * (dy - offset - (x - mean) * slope); dx may be x or dy.
-void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const float* x,
-                             const float* mean, const float* dy, const float* scale,
-                             const float* offset, const float* slope, float* dx);
+// dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null; dx may be x, dy
+// or other.
+void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                             const float* x, const float* dy, const float* offset,
+                             const float* slope, const float* other, float* dx);
+
+// dx = scale * dy; dx may be x or dy. x is read for ReLU only.
+void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                           const float* x, const float* dy, float* dx);
 
 }  // namespace thimble

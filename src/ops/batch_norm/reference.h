@@ -1,4 +1,4 @@
-// batch_norm and batch_norm_grad as formulas.
+// batch_norm and its gradients as formulas.
 #pragma once
 
 #include <algorithm>
@@ -7,6 +7,13 @@
 #include "thimble/graph/reference.h"
 
 namespace thimble {
+
+// What ReLU leaves of `value`, an output or its gradient, at a normalized x; all of it where the op
+// has no ReLU. Not (normalized > 0), so that NaN passes through.
+template <class T>
+T BehindRelu(const Attributes& attributes, T normalized, T value) {
+  return attributes.Int("relu") != 0 && RealPart(normalized) <= 0 ? T(0) : value;
+}
 
 struct BatchNormReference {
   template <class T>
@@ -31,7 +38,8 @@ struct BatchNormReference {
     const T scale = call.In(1)[channel] / sqrt(variance + T(call.op.attributes.Float("epsilon")));
     const T beta = call.In(2)[channel];
     for (int64_t i = channel; i < elements; i += channels) {
-      call.Out(0)[i] = (x[i] - mean) * scale + beta;
+      const T normalized = (x[i] - mean) * scale + beta;
+      call.Out(0)[i] = BehindRelu(call.op.attributes, normalized, normalized);
     }
     call.Out(1)[channel] = mean;
     call.Out(2)[channel] = variance;
@@ -52,19 +60,24 @@ struct BatchNormGradReference {
     const int64_t elements = call.in_shape(0).elements();
     const T count = T(static_cast<double>(std::max<int64_t>(1, elements / channels)));
     const T* x = call.In(0);
-    const T mean = call.In(2)[channel];
-    const T inverse = T(1) / sqrt(call.In(3)[channel] + T(call.op.attributes.Float("epsilon")));
-    const T* dy = call.In(4);
+    const T gamma = call.In(1)[channel];
+    const T beta = call.In(2)[channel];
+    const T mean = call.In(3)[channel];
+    const T deviation = sqrt(call.In(4)[channel] + T(call.op.attributes.Float("epsilon")));
+    const T inverse = T(1) / deviation;
+    const T scale = gamma / deviation;
+    const auto gradient = [&](int64_t i) {
+      return BehindRelu(call.op.attributes, (x[i] - mean) * scale + beta, call.In(5)[i]);
+    };
     T dgamma = T(0);
     T dbeta = T(0);
     for (int64_t i = channel; i < elements; i += channels) {
-      dgamma += dy[i] * (x[i] - mean) * inverse;
-      dbeta += dy[i];
+      dgamma += gradient(i) * (x[i] - mean) * inverse;
+      dbeta += gradient(i);
     }
     for (int64_t i = channel; i < elements; i += channels) {
       const T normalized = (x[i] - mean) * inverse;
-      call.Out(0)[i] =
-          call.In(1)[channel] * inverse * (dy[i] - dbeta / count - normalized * dgamma / count);
+      call.Out(0)[i] = scale * (gradient(i) - dbeta / count - normalized * dgamma / count);
     }
     call.Out(1)[channel] = dgamma;
     call.Out(2)[channel] = dbeta;

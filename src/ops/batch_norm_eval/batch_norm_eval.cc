@@ -1,5 +1,5 @@
 // batch_norm_eval: normalizes each channel by given (running) statistics, which are constants here:
-// evaluation, and training with frozen statistics.
+// evaluation, and training with frozen statistics. With relu=1 what is below zero becomes zero.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
 #include "thimble/ops/batch_norm_eval/batch_norm_eval_cpu.h"
@@ -26,18 +26,19 @@ OpDef Make_batch_norm_eval() {
       .Input("running_variance")
       .Output("y")
       .Attribute("epsilon", 1e-5)
+      .Attribute("relu", int64_t{0})
       .ShapeRule(BatchNormEvalShapes)
       .Gradient([](GradientBuilder& g) {
         const auto gradients = g.Emit("batch_norm_eval_grad",
-                                      {g.In("x"), g.In("gamma"), g.In("running_mean"),
+                                      {g.In("x"), g.In("gamma"), g.In("beta"), g.In("running_mean"),
                                        g.In("running_variance"), g.GradOf("y")},
-                                      {{"epsilon", g.attributes().Float("epsilon")}});
+                                      g.attributes());
         g.AddTo("x", gradients[0]);
         g.AddTo("gamma", gradients[1]);
         g.AddTo("beta", gradients[2]);
       })
       .OutputMayReuse("y", "x")
-      .Flops(PerInputElement(3))
+      .Flops(PerElementAndRelu(3, 1))
       .Kernels({
 #include "thimble/ops/batch_norm_eval/kernels.inc"
       })
@@ -48,6 +49,7 @@ OpDef Make_batch_norm_eval_grad() {
   return OpDef("batch_norm_eval_grad")
       .Input("x")
       .Input("gamma")
+      .Input("beta")
       .Input("running_mean")
       .Input("running_variance")
       .Input("dy")
@@ -55,12 +57,13 @@ OpDef Make_batch_norm_eval_grad() {
       .Output("dgamma")
       .Output("dbeta")
       .Attribute("epsilon", 1e-5)
+      .Attribute("relu", int64_t{0})
       .ShapeRule(BatchNormGradShapes)
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")
       .OutputMayReuse("dx", "x")
-      // Sums 4, scaling 1.
-      .Flops(PerInputElement(5))
+      // Sums 4, scaling 1; for ReLU both passes normalize and compare.
+      .Flops(PerElementAndRelu(5, 7))
       .Kernels({
 #include "thimble/ops/batch_norm_eval/grad_kernels.inc"
       })

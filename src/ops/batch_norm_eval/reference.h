@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "thimble/graph/reference.h"
+#include "thimble/ops/batch_norm/reference.h"
 
 namespace thimble {
 
@@ -16,7 +16,8 @@ struct BatchNormEvalReference {
     for (int64_t i = 0; i < call.in_shape(0).elements(); ++i) {
       const int64_t channel = i % channels;
       const T scale = call.In(1)[channel] / sqrt(call.In(4)[channel] + epsilon);
-      call.Out(0)[i] = (call.In(0)[i] - call.In(3)[channel]) * scale + call.In(2)[channel];
+      const T normalized = (call.In(0)[i] - call.In(3)[channel]) * scale + call.In(2)[channel];
+      call.Out(0)[i] = BehindRelu(call.op.attributes, normalized, normalized);
     }
   }
 };
@@ -29,14 +30,17 @@ struct BatchNormEvalGradReference {
     const int64_t elements = call.in_shape(0).elements();
     const int64_t channels = call.in_shape(1)[0];
     for (int64_t channel = 0; channel < channels; ++channel) {
-      const T inverse = T(1) / sqrt(call.In(3)[channel] + epsilon);
+      const T deviation = sqrt(call.In(4)[channel] + epsilon);
+      const T scale = call.In(1)[channel] / deviation;
       T dgamma = T(0);
       T dbeta = T(0);
       for (int64_t i = channel; i < elements; i += channels) {
-        const T dy = call.In(4)[i];
-        dgamma += dy * (call.In(0)[i] - call.In(2)[channel]) * inverse;
+        const T centred = call.In(0)[i] - call.In(3)[channel];
+        const T normalized = centred * scale + call.In(2)[channel];
+        const T dy = BehindRelu(call.op.attributes, normalized, call.In(5)[i]);
+        dgamma += dy * centred / deviation;
         dbeta += dy;
-        call.Out(0)[i] = dy * call.In(1)[channel] * inverse;
+        call.Out(0)[i] = dy * scale;
       }
       call.Out(1)[channel] = dgamma;
       call.Out(2)[channel] = dbeta;

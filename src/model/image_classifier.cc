@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "thimble/model/fuse_norm_relu.h"
 #include "thimble/model/wide_resnet.h"
 
 namespace thimble {
@@ -37,8 +38,10 @@ Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops
         BadInput(fmt::format("{}: the scores have shape {}, expected {}", model.name,
                              ToString(net.shape(scores)), ToString(Shape{batch, spec.classes}))));
   }
-  const ValueId loss = net.SoftmaxCrossEntropy(scores, labels);
+  net.SoftmaxCrossEntropy(scores, labels);
   THIMBLE_ASSIGN_OR_RETURN(NetworkBuilder::Built built, std::move(net).Finish());
+  FuseNormRelu(built.graph);
+  const ValueId loss = built.graph.Find(kLossOutput);
   return Network{std::move(built.graph), loss, std::move(built.inits)};
 }
 

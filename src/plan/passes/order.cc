@@ -11,11 +11,14 @@ namespace thimble {
 namespace {
 
 // Builds an order greedily: of the nodes that could run next, the one that adds the fewest live
-// bytes.
+// bytes, or that does so together with the best node that only it holds back.
 class GreedyOrder {
  public:
-  explicit GreedyOrder(const Graph& graph)
+  enum class Look { kAtOne, kAhead };
+
+  GreedyOrder(const Graph& graph, Look look)
       : graph_(graph),
+        look_(look),
         waits_for_(graph.nodes.size(), 0),
         followers_(graph.nodes.size()),
         readers_left_(graph.values.size(), 0) {
@@ -33,7 +36,7 @@ class GreedyOrder {
       }
       while (!ready.empty()) {
         const auto best = std::min_element(ready.begin(), ready.end(), [&](NodeId a, NodeId b) {
-          return std::pair(AddedBytes(a), a) < std::pair(AddedBytes(b), b);
+          return std::pair(Score(a), a) < std::pair(Score(b), b);
         });
         const NodeId node = *best;
         ready.erase(best);
@@ -68,7 +71,21 @@ class GreedyOrder {
     ++waits_for_[after.index()];
   }
 
-  int64_t AddedBytes(NodeId id) const {
+  int64_t Score(NodeId id) const {
+    int64_t best_next = 0;
+    const auto& followers = followers_[id.index()];
+    for (NodeId next : followers) {
+      const bool only_this =
+          waits_for_[next.index()] == std::count(followers.begin(), followers.end(), next);
+      if (look_ == Look::kAtOne || !only_this || graph_.node(next).phase != graph_.node(id).phase)
+        continue;
+      best_next = std::min(best_next, AddedBytes(next, id));
+    }
+    return AddedBytes(id) + best_next;
+  }
+
+  // Bytes that running this node adds, now or right after `done`.
+  int64_t AddedBytes(NodeId id, NodeId done = {}) const {
     const Node& node = graph_.node(id);
     int64_t added = 0;
     for (ValueId output : node.outputs) {
@@ -78,12 +95,19 @@ class GreedyOrder {
     }
     for (ValueId input : node.inputs) {
       const Value& value = graph_.value(input);
-      const auto uses = std::count(node.inputs.begin(), node.inputs.end(), input);
-      if (!IsPersistent(value.role) && readers_left_[input.index()] == uses) {
+      const int64_t uses = NumReads(id, input);
+      const int64_t left =
+          readers_left_[input.index()] - (done.valid() ? NumReads(done, input) : 0);
+      if (!IsPersistent(value.role) && left == uses) {
         added -= static_cast<int64_t>(value.size_bytes()) / uses;
       }
     }
     return added;
+  }
+
+  int64_t NumReads(NodeId id, ValueId value) const {
+    const auto& inputs = graph_.node(id).inputs;
+    return std::count(inputs.begin(), inputs.end(), value);
   }
 
   void Finish(NodeId id, Phase phase, std::vector<NodeId>& ready) {
@@ -96,6 +120,7 @@ class GreedyOrder {
   }
 
   const Graph& graph_;
+  Look look_;
   std::vector<int> waits_for_;  // by node: predecessors that have not run
   std::vector<std::vector<NodeId>> followers_;
   std::vector<int64_t> readers_left_;  // by value
@@ -116,13 +141,21 @@ class OrderPass final : public PlanPass {
       if (!options.skipped_passes.contains("in-place")) trial.storage = ShareInPlace(trial, ops);
       return LivePeakBytes(trial);
     };
-    const size_t as_built = peak(draft.order);
-    std::vector<NodeId> greedy = GreedyOrder(draft.graph).Make();
-    if (greedy.size() != draft.order.size() || peak(greedy) >= as_built) {
-      return std::string("the order as built is as good as any found");
-    }
-    draft.order = std::move(greedy);
-    return std::string("greedy order: fewest added bytes first");
+    size_t best = peak(draft.order);
+    std::string what = "the order as built is as good as any found";
+    const auto try_order = [&](GreedyOrder::Look look, std::string_view name) {
+      std::vector<NodeId> order = GreedyOrder(draft.graph, look).Make();
+      if (order.size() != draft.order.size()) return;
+      const size_t bytes = peak(order);
+      if (bytes >= best) return;
+      best = bytes;
+      draft.order = std::move(order);
+      what = name;
+    };
+    try_order(GreedyOrder::Look::kAtOne, "greedy order: fewest added bytes first");
+    try_order(GreedyOrder::Look::kAhead,
+              "greedy order: fewest added bytes first, looking one ahead");
+    return what;
   }
 };
 

@@ -117,6 +117,25 @@ TEST(OrderTest, SaysWhatItDid) {
             "the order as built is as good as any found");
 }
 
+TEST(OrderTest, LooksOneNodeAhead) {
+  // The large value is gone again after the next node, so it goes before the smaller one that
+  // stays.
+  Graph graph;
+  const ValueId x = AddInput(graph, "x", Role::kInput, {4});
+  const auto resize = [&](ValueId value, int64_t elements) {
+    return AppendNode(graph, Ops(),
+                      {.op = "resize", .inputs = {value}, .attributes = {{"elements", elements}}})
+        .value()[0];
+  };
+  const ValueId stays = resize(x, 250);
+  graph.outputs = {stays, resize(resize(x, 300), 10)};
+  PlanDraft draft = MakeDraft(graph, Ops());
+  EXPECT_EQ(PeakOf(draft, OrderOf(draft)), BestPeak(draft));
+  EXPECT_LT(PeakOf(draft, OrderOf(draft)), PeakOf(draft, draft.order));
+  EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(),
+            "greedy order: fewest added bytes first, looking one ahead");
+}
+
 TEST(OrderTest, LeavesAGoodOrderAlone) {
   PlanDraft draft = MakeDraft(MakeTrainingGraph(Ops()), Ops());
   const auto before = draft.order;
@@ -160,7 +179,7 @@ TEST(OrderTest, NeverWorseThanBuiltAndOftenTheBest) {
   RecordProperty("best", num_best);
   RecordProperty("built_best", num_built_best);
   RecordProperty("worst_ratio_percent", static_cast<int>(100 * worst));
-  // Measured: 368 of 400 (the built order: 318), at worst 1.92 times the best.
+  // Measured: 370 of 400 (the built order: 318), at worst 1.92 times the best.
   EXPECT_GE(num_best * 100, num_graphs * 91) << num_best << " of " << num_graphs;
   EXPECT_LE(worst, 2);
   EXPECT_GT(num_best, num_built_best);

@@ -1,0 +1,161 @@
+#include "thimble/model/fuse_norm_relu.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "tests/support/model_graphs.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/exec/executor.h"
+#include "thimble/graph/verify_graph.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/train/initialize.h"
+
+namespace thimble {
+namespace {
+
+size_t CountOps(const Graph& graph, std::string_view op) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const Node& node) { return node.op == op; }));
+}
+
+class FuseNormReluTest : public testing::TestWithParam<Mode> {
+ protected:
+  ValueId Input() { return net_.Input("x", {2, 4, 4, 3}, DType::kF32); }
+  Graph Fuse(std::vector<std::string> outputs = {}) {
+    auto built = std::move(net_).Finish();
+    EXPECT_TRUE(built.ok());
+    Graph graph = std::move(built->graph);
+    for (const std::string& name : outputs) graph.outputs.push_back(graph.Find(name));
+    FuseNormRelu(graph);
+    const auto verified = VerifyGraph(graph, BuiltinOps());
+    EXPECT_TRUE(verified.ok()) << verified.error().message;
+    return graph;
+  }
+  const char* norm() const { return GetParam() == Mode::kTrain ? "batch_norm" : "batch_norm_eval"; }
+
+  NetworkBuilder net_{BuiltinOps(), GetParam()};
+};
+
+TEST_P(FuseNormReluTest, OneNodeWritesWhatReluWrote) {
+  const ValueId x = net_.Relu(net_.BatchNorm("bn", Input()));
+  net_.Conv("conv", x, {.out_channels = 4});
+  const Graph graph = Fuse({"conv.y"});
+  EXPECT_EQ(CountOps(graph, "relu"), 0U);
+  const Value& y = graph.value(graph.Find("bn.relu"));
+  const Node& node = graph.node(y.producer);
+  EXPECT_EQ(node.op, norm());
+  EXPECT_EQ(node.layer, "bn");
+  EXPECT_EQ(node.attributes.Int("relu"), 1);
+  EXPECT_FALSE(graph.Find("bn.y").valid());
+  EXPECT_EQ(graph.value(graph.outputs[0]).name, "conv.y");
+  EXPECT_EQ(graph.carries.size(), GetParam() == Mode::kTrain ? 2U : 0U);
+}
+
+TEST_P(FuseNormReluTest, KeepsANormThatOthersRead) {
+  const ValueId x = net_.BatchNorm("bn", Input());
+  net_.Add(net_.Relu(x), x);
+  const Graph graph = Fuse();
+  EXPECT_EQ(CountOps(graph, "relu"), 1U);
+  EXPECT_EQ(graph.node(graph.value(graph.Find("bn.y")).producer).attributes.Int("relu"), 0);
+}
+
+TEST_P(FuseNormReluTest, KeepsANormThatTheCallerReads) {
+  net_.Relu(net_.BatchNorm("bn", Input()));
+  EXPECT_EQ(CountOps(Fuse({"bn.y"}), "relu"), 1U);
+}
+
+TEST_P(FuseNormReluTest, KeepsOtherRelus) {
+  net_.Relu(net_.Relu(net_.BatchNorm("bn", net_.Relu(Input()))));
+  const Graph graph = Fuse();
+  // The one before the norm, and the second behind it.
+  EXPECT_EQ(CountOps(graph, "relu"), 2U);
+  EXPECT_EQ(CountOps(graph, norm()), 1U);
+}
+
+TEST_P(FuseNormReluTest, LeavesOtherGraphsAlone) {
+  net_.Conv("conv", net_.BatchNorm("bn", Input()), {.out_channels = 4});
+  const Graph graph = Fuse();
+  Graph again = graph;
+  FuseNormRelu(again);
+  EXPECT_EQ(again, graph);
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, FuseNormReluTest, testing::Values(Mode::kTrain, Mode::kEvaluate),
+                         [](const testing::TestParamInfo<Mode>& mode) {
+                           return mode.param == Mode::kTrain ? "Train" : "Evaluate";
+                         });
+
+TEST(FuseNormReluStatisticsTest, KeepsAReluOfStatistics) {
+  Graph graph;
+  const ValueId x = graph.AddValue({"x", {8, 3}, DType::kF32, Role::kInput, {}, {}});
+  const ValueId gamma = graph.AddValue({"gamma", {3}, DType::kF32, Role::kInput, {}, {}});
+  const auto norm =
+      AppendNode(graph, BuiltinOps(), {.op = "batch_norm", .inputs = {x, gamma, gamma}});
+  ASSERT_TRUE(norm.ok());
+  ASSERT_TRUE(AppendNode(graph, BuiltinOps(), {.op = "relu", .inputs = {(*norm)[1]}}).ok());
+  FuseNormRelu(graph);
+  EXPECT_EQ(CountOps(graph, "relu"), 1U);
+}
+
+TEST(BuildNetworkTest, FusesEveryNormOfAWideResNet) {
+  for (Mode mode : {Mode::kTrain, Mode::kEvaluate}) {
+    EXPECT_EQ(CountOps(MakeNetwork("wrn-16-2", 2, mode).graph, "relu"), 0U);
+  }
+}
+
+// A residual network as the builder spells it out, without BuildNetwork.
+NetworkBuilder::Built MakeSpelledOut() {
+  NetworkBuilder net(BuiltinOps(), Mode::kTrain);
+  ValueId x = net.Input("x", {3, 6, 6, 5}, DType::kF32);
+  x = net.Conv("conv", x, {.out_channels = 20, .padding = 1});
+  ValueId y = net.Relu(net.BatchNorm("bn1", x));
+  y = net.Conv("conv1", y, {.out_channels = 20, .padding = 1});
+  y = net.Conv("conv2", net.Relu(net.BatchNorm("bn2", y)), {.out_channels = 20, .padding = 1});
+  x = net.Relu(net.BatchNorm("bn3", net.Add(y, x)));
+  const ValueId labels = net.Input(kLabelsInput, {3}, DType::kI32);
+  net.SoftmaxCrossEntropy(net.Linear("fc", net.GlobalAveragePool(x), 4), labels);
+  return std::move(net).Finish().value();
+}
+
+// Trains for three steps; all parameters, momenta and statistics afterwards.
+std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
+                                                              const std::vector<InitRule>& inits) {
+  const auto appended = AppendUpdate(graph, BuiltinOps(), graph.Find(kLossOutput), {});
+  EXPECT_TRUE(appended.ok());
+  auto executor = Executor::Create(PlanGraphs({{"train", graph}}), BuiltinOps()).value();
+  InitializeResidents(*executor, inits, /*seed=*/5);
+  for (int step = 0; step < 3; ++step) {
+    executor->Prepare(0);
+    float number = static_cast<float>(step);
+    for (float& x : executor->View(0, "x").As<float>()) x = std::sin(number += 1.7F);
+    for (int32_t& label : executor->View(0, kLabelsInput).As<int32_t>()) label = step;
+    executor->View(0, kLearningRateInput).As<float>()[0] = 0.1F;
+    executor->Run(0);
+  }
+  std::map<std::string, std::vector<std::byte>> contents;
+  for (const Resident& resident : executor->program().residents.residents) {
+    const auto bytes = executor->ResidentBytes(resident.name);
+    contents[resident.name].assign(bytes.begin(), bytes.end());
+  }
+  return contents;
+}
+
+TEST(FuseNormReluTrainingTest, TrainsToTheSameBitsOnEveryTarget) {
+  const auto built = MakeSpelledOut();
+  Graph fused = built.graph;
+  FuseNormRelu(fused);
+  ASSERT_EQ(CountOps(built.graph, "relu"), 3U);
+  ASSERT_EQ(CountOps(fused, "relu"), 0U);
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_TRUE(PinSimdTarget(target).ok());
+    EXPECT_EQ(TrainThreeSteps(fused, built.inits), TrainThreeSteps(built.graph, built.inits))
+        << target;
+  }
+  ASSERT_TRUE(PinSimdTarget("auto").ok());
+}
+
+}  // namespace
+}  // namespace thimble

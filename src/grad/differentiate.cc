@@ -71,6 +71,14 @@ class Differentiator final : public GradientBuilder {
   void AddTo(std::string_view input, ValueId gradient) override {
     if (!failure_ && Wants(input)) AddPart(In(input), gradient);
   }
+  ValueId SumSoFar(std::string_view input) const override {
+    return Wants(input) ? gradients_[In(input).index()] : ValueId();
+  }
+  void Replace(std::string_view input, ValueId sum) override {
+    if (failure_ || !Wants(input)) return;
+    gradients_[In(input).index()] = {};
+    AddPart(In(input), sum);
+  }
 
  private:
   // A value is wanted if some entry of `wrt` leads to it.

@@ -46,6 +46,11 @@ class GradientBuilder {
                                     Attributes attributes = {}) = 0;
   // `gradient` is a part of the gradient of `input`; parts are summed.
   virtual void AddTo(std::string_view input, ValueId gradient) = 0;
+  // The sum of the parts that have arrived at this input so far; no valid id where there are none
+  // or nobody wants them. A rule whose op can add it to its own part on the way hands the sum of
+  // both to Replace, and saves the node that would add them.
+  virtual ValueId SumSoFar(std::string_view input) const = 0;
+  virtual void Replace(std::string_view input, ValueId sum) = 0;
 };
 
 using ShapeFunction = std::function<Result<std::vector<Shape>>(const OpCall&)>;

@@ -12,6 +12,15 @@ namespace {
 
 using testing::HasSubstr;
 
+struct TwiceReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      call.Out(0)[i] = T(2) * call.In(0)[i];
+    }
+  }
+};
+
 class DifferentiateTest : public testing::Test {
  protected:
   ValueId Op(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
@@ -83,6 +92,27 @@ TEST_F(DifferentiateTest, SharedGradientIsNotChangedByLaterParts) {
   const ValueId b = Op("scale", {w_}, {{"factor", 100.0}});
   const ValueId y = Op("add", {Op("add", {a, b}), Op("scale", {b})});
   EXPECT_EQ(GradientsOf(y, {x_, w_}), (std::vector<double>{10, 300}));
+}
+
+TEST_F(DifferentiateTest, ARuleMayAddToTheSumItself) {
+  // twice: y = 2x; its rule takes what has arrived at x and adds with a node of its own kind.
+  int num_found = 0;
+  OpDef twice("twice");
+  twice.Input("x").Output("y").ShapeRule(SameAs(0)).Gradient([&](GradientBuilder& g) {
+    const ValueId part = g.Emit("scale", {g.GradOf("y")}, {{"factor", 2.0}})[0];
+    if (!g.SumSoFar("x").valid()) return g.AddTo("x", part);
+    ++num_found;
+    g.Replace("x", g.Emit("add", {part, g.SumSoFar("x")})[0]);
+  });
+  twice.Reference<TwiceReference>();
+  ops_.Add(twice);
+  // y = 2x + 10x, walked from the back: the rule of `twice` comes second.
+  const ValueId first = Op("twice", {x_});
+  const ValueId y = Op("add", {first, Op("scale", {x_}, {{"factor", 10.0}})});
+  EXPECT_EQ(GradientsOf(y, {x_}), std::vector<double>{12});
+  EXPECT_EQ(num_found, 1);
+  EXPECT_EQ(graph_.value(last_.front()).name, "dx.2");
+  EXPECT_EQ(graph_.value(last_.front()).gradient_of, x_);
 }
 
 TEST_F(DifferentiateTest, GradientOfTheSeededValueIsTheSeed) {

@@ -3,15 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "tests/support/model_graphs.h"
+#include "tests/support/residual_training.h"
 #include "thimble/device/cpu/simd_target.h"
-#include "thimble/exec/executor.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/initialize.h"
 
 namespace thimble {
 namespace {
@@ -106,52 +103,16 @@ TEST(BuildNetworkTest, FusesEveryNormOfAWideResNet) {
   }
 }
 
-// A residual network as the builder spells it out, without BuildNetwork.
-NetworkBuilder::Built MakeSpelledOut() {
-  NetworkBuilder net(BuiltinOps(), Mode::kTrain);
-  ValueId x = net.Input("x", {3, 6, 6, 5}, DType::kF32);
-  x = net.Conv("conv", x, {.out_channels = 20, .padding = 1});
-  ValueId y = net.Relu(net.BatchNorm("bn1", x));
-  y = net.Conv("conv1", y, {.out_channels = 20, .padding = 1});
-  y = net.Conv("conv2", net.Relu(net.BatchNorm("bn2", y)), {.out_channels = 20, .padding = 1});
-  x = net.Relu(net.BatchNorm("bn3", net.Add(y, x)));
-  const ValueId labels = net.Input(kLabelsInput, {3}, DType::kI32);
-  net.SoftmaxCrossEntropy(net.Linear("fc", net.GlobalAveragePool(x), 4), labels);
-  return std::move(net).Finish().value();
-}
-
-// Trains for three steps; all parameters, momenta and statistics afterwards.
-std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
-                                                              const std::vector<InitRule>& inits) {
-  const auto appended = AppendUpdate(graph, BuiltinOps(), graph.Find(kLossOutput), {});
-  EXPECT_TRUE(appended.ok());
-  auto executor = Executor::Create(PlanGraphs({{"train", graph}}), BuiltinOps()).value();
-  InitializeResidents(*executor, inits, /*seed=*/5);
-  for (int step = 0; step < 3; ++step) {
-    executor->Prepare(0);
-    float number = static_cast<float>(step);
-    for (float& x : executor->View(0, "x").As<float>()) x = std::sin(number += 1.7F);
-    for (int32_t& label : executor->View(0, kLabelsInput).As<int32_t>()) label = step;
-    executor->View(0, kLearningRateInput).As<float>()[0] = 0.1F;
-    executor->Run(0);
-  }
-  std::map<std::string, std::vector<std::byte>> contents;
-  for (const Resident& resident : executor->program().residents.residents) {
-    const auto bytes = executor->ResidentBytes(resident.name);
-    contents[resident.name].assign(bytes.begin(), bytes.end());
-  }
-  return contents;
-}
-
 TEST(FuseNormReluTrainingTest, TrainsToTheSameBitsOnEveryTarget) {
-  const auto built = MakeSpelledOut();
+  const auto built = MakeResidualNetwork();
   Graph fused = built.graph;
   FuseNormRelu(fused);
   ASSERT_EQ(CountOps(built.graph, "relu"), 3U);
   ASSERT_EQ(CountOps(fused, "relu"), 0U);
   for (const std::string& target : SupportedSimdTargets()) {
     ASSERT_TRUE(PinSimdTarget(target).ok());
-    EXPECT_EQ(TrainThreeSteps(fused, built.inits), TrainThreeSteps(built.graph, built.inits))
+    EXPECT_EQ(TrainThreeSteps(fused, built.inits, BuiltinOps()),
+              TrainThreeSteps(built.graph, built.inits, BuiltinOps()))
         << target;
   }
   ASSERT_TRUE(PinSimdTarget("auto").ok());

@@ -1,5 +1,5 @@
 // Batch norm with ReLU in one op gives the same bits as the two ops one after the other, forward
-// and backward, on every SIMD target.
+// and backward, on every SIMD target; so does its gradient with a sum in one op.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -92,6 +92,13 @@ void ExpectSameAsPair(const NormInputs& in) {
     for (size_t output = 0; output < 3; ++output) {
       EXPECT_TRUE(SameBits(one[output], pair[output])) << "gradient " << output;
     }
+
+    // A gradient that came another way; x will do.
+    const auto sum = Run("add", {x, x}, {}, {in.x, pair[0]}, kernel)[0];
+    const auto three = Run("batch_norm_grad_add", {x, c, c, c, c, x, x}, kWithRelu,
+                           {in.x, in.gamma, in.beta, plain[1], plain[2], in.dy, in.x}, kernel);
+    EXPECT_TRUE(SameBits(three[0], sum));
+    EXPECT_TRUE(SameBits(three[1], pair[1]) && SameBits(three[2], pair[2]));
   });
 }
 

@@ -32,6 +32,13 @@ OpCase MakeGradCase(const Shape& x) {
           .shared_sum_size = NumRows(x)};
 }
 
+OpCase MakeGradAddCase(const Shape& x) {
+  OpCase op_case = MakeGradCase(x);
+  op_case.op = "batch_norm_grad_add";
+  op_case.inputs.push_back(x);
+  return op_case;
+}
+
 }  // namespace
 
 std::vector<OpCase> BatchNormCases() {
@@ -40,7 +47,7 @@ std::vector<OpCase> BatchNormCases() {
        {Shape{2, 1}, Shape{5, 3}, Shape{3, 5, 7, 1}, Shape{3, 5, 7, 3}, Shape{2, 4, 5, 17},
         Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64}, Shape{3, 7, 7, 32}, Shape{2, 5, 5, 113},
         Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
-    for (OpCase op_case : {MakeCase(x), MakeGradCase(x)}) {
+    for (OpCase op_case : {MakeCase(x), MakeGradCase(x), MakeGradAddCase(x)}) {
       cases.push_back(op_case);
       op_case.attributes = {{"relu", int64_t{1}}};
       cases.push_back(op_case);
@@ -143,6 +150,15 @@ TEST(BatchNorm, RejectsWrongShapes) {
   op_case.inputs[2] = Shape{1, 16};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'beta' has shape (1, 16), expected (16)"));
   EXPECT_THAT(ShapeError(MakeCase(Shape{16})), HasSubstr("at least 2 dimensions (..., C)"));
+}
+
+TEST(BatchNormGradAdd, RejectsWrongShapes) {
+  OpCase op_case = MakeGradAddCase({2, 2, 16});
+  op_case.inputs[6] = Shape{2, 16, 2};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'other' has shape (2, 16, 2)"));
+  op_case = MakeGradAddCase({2, 2, 16});
+  op_case.inputs[3] = Shape{5};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'mean'"));
 }
 
 TEST(BatchNormGrad, RejectsWrongShapes) {

@@ -7,6 +7,7 @@
 #include "thimble/ops/batch_norm/batch_norm_cpu.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
 #include "thimble/ops/batch_norm/reference.h"
+#include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 namespace {
@@ -15,6 +16,29 @@ Result<std::vector<Shape>> BatchNormShapes(const OpCall& call) {
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
   THIMBLE_TRY(RequireChannels({"gamma", "beta"}, call.inputs.subspan(1), channels));
   return std::vector<Shape>{call.inputs[0], channels, channels};
+}
+
+Result<std::vector<Shape>> BatchNormGradAddShapes(const OpCall& call) {
+  THIMBLE_TRY(RequireShape("other", call.inputs[6], call.inputs[0]));
+  return BatchNormGradShapes(call);
+}
+
+// What is there of the gradient of x, the one that came past the norm in a residual network, is
+// added on the way.
+void BatchNormGradient(GradientBuilder& g) {
+  std::vector<ValueId> inputs = {g.In("x"),     g.In("gamma"),     g.In("beta"),
+                                 g.Out("mean"), g.Out("variance"), g.GradOf("y")};
+  const ValueId other = g.SumSoFar("x");
+  if (other.valid()) inputs.push_back(other);
+  const auto gradients = g.Emit(other.valid() ? "batch_norm_grad_add" : "batch_norm_grad",
+                                std::move(inputs), g.attributes());
+  if (other.valid()) {
+    g.Replace("x", gradients[0]);
+  } else {
+    g.AddTo("x", gradients[0]);
+  }
+  g.AddTo("gamma", gradients[1]);
+  g.AddTo("beta", gradients[2]);
 }
 
 }  // namespace
@@ -31,15 +55,7 @@ OpDef Make_batch_norm() {
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0})
       .ShapeRule(BatchNormShapes)
-      .Gradient([](GradientBuilder& g) {
-        const auto gradients = g.Emit("batch_norm_grad",
-                                      {g.In("x"), g.In("gamma"), g.In("beta"), g.Out("mean"),
-                                       g.Out("variance"), g.GradOf("y")},
-                                      g.attributes());
-        g.AddTo("x", gradients[0]);
-        g.AddTo("gamma", gradients[1]);
-        g.AddTo("beta", gradients[2]);
-      })
+      .Gradient(BatchNormGradient)
       .OutputMayReuse("y", "x")
       // Statistics 5 (centre, sum, square, sum, merge), normalizing 3, comparing 1.
       .Flops(PerElementAndRelu(8, 1))
@@ -49,8 +65,11 @@ OpDef Make_batch_norm() {
       .Reference<BatchNormReference>();
 }
 
-OpDef Make_batch_norm_grad() {
-  return OpDef("batch_norm_grad")
+namespace {
+
+// What both gradient ops have in common.
+OpDef MakeGradient(std::string name) {
+  return OpDef(std::move(name))
       .Input("x")
       .Input("gamma")
       .Input("beta")
@@ -62,16 +81,35 @@ OpDef Make_batch_norm_grad() {
       .Output("dbeta")
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0})
-      .ShapeRule(BatchNormGradShapes)
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")
-      .OutputMayReuse("dx", "x")
+      .OutputMayReuse("dx", "x");
+}
+
+}  // namespace
+
+OpDef Make_batch_norm_grad() {
+  return MakeGradient("batch_norm_grad")
+      .ShapeRule(BatchNormGradShapes)
       // Sums 4, combining 5; for ReLU each pass scales, shifts and compares.
       .Flops(PerElementAndRelu(9, 6))
       .Kernels({
 #include "thimble/ops/batch_norm/grad_kernels.inc"
       })
       .Reference<BatchNormGradReference>();
+}
+
+// dx = other + the gradient of batch_norm.
+OpDef Make_batch_norm_grad_add() {
+  return MakeGradient("batch_norm_grad_add")
+      .Input("other")
+      .ShapeRule(BatchNormGradAddShapes)
+      .OutputMayReuse("dx", "other")
+      .Flops(PerElementAndRelu(10, 6))
+      .Kernels({
+#include "thimble/ops/batch_norm/grad_add_kernels.inc"
+      })
+      .Reference<BatchNormGradAddReference>();
 }
 
 }  // namespace thimble

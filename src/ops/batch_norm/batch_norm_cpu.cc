@@ -31,7 +31,7 @@ struct SumScratch {
   float* floats;
 };
 
-// Adds `other` to dx unless it is null.
+// batch_norm_grad, and with `other` batch_norm_grad_add.
 void RunGrad(const KernelCall& call, const float* other) {
   const ChannelRows rows(call.in_shape(0));
   const SumScratch scratch(call.scratch, rows);
@@ -96,5 +96,11 @@ size_t BatchNormGradCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*
 }
 
 void BatchNormGradCpu::Run(const KernelCall& call) { RunGrad(call, nullptr); }
+
+size_t BatchNormGradAddCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  return BatchNormGradCpu::ScratchBytes(call, limits);
+}
+
+void BatchNormGradAddCpu::Run(const KernelCall& call) { RunGrad(call, call.In<float>(6)); }
 
 }  // namespace thimble

@@ -15,4 +15,9 @@ struct BatchNormGradCpu {
   static void Run(const KernelCall& call);
 };
 
+struct BatchNormGradAddCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
 }  // namespace thimble

@@ -50,12 +50,15 @@ struct BatchNormGradReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
     const int64_t channels = call.in_shape(1)[0];
-    for (int64_t channel = 0; channel < channels; ++channel) RunChannel(call, channel, channels);
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      RunChannel(call, channel, channels, [](int64_t, T dx) { return dx; });
+    }
   }
 
- private:
-  template <class T>
-  static void RunChannel(const ReferenceCall<T>& call, int64_t channel, int64_t channels) {
+  // `finish` gets the index and the gradient of each x and returns what is stored.
+  template <class T, class Finish>
+  static void RunChannel(const ReferenceCall<T>& call, int64_t channel, int64_t channels,
+                         const Finish& finish) {
     using std::sqrt;
     const int64_t elements = call.in_shape(0).elements();
     const T count = T(static_cast<double>(std::max<int64_t>(1, elements / channels)));
@@ -77,10 +80,23 @@ struct BatchNormGradReference {
     }
     for (int64_t i = channel; i < elements; i += channels) {
       const T normalized = (x[i] - mean) * inverse;
-      call.Out(0)[i] = scale * (gradient(i) - dbeta / count - normalized * dgamma / count);
+      call.Out(0)[i] =
+          finish(i, scale * (gradient(i) - dbeta / count - normalized * dgamma / count));
     }
     call.Out(1)[channel] = dgamma;
     call.Out(2)[channel] = dbeta;
+  }
+};
+
+struct BatchNormGradAddReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const int64_t channels = call.in_shape(1)[0];
+    const T* other = call.In(6);
+    for (int64_t channel = 0; channel < channels; ++channel) {
+      BatchNormGradReference::RunChannel(call, channel, channels,
+                                         [&](int64_t i, T dx) { return other[i] + dx; });
+    }
   }
 };
 

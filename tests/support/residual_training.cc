@@ -1,0 +1,56 @@
+#include "tests/support/residual_training.h"
+
+#include <cmath>
+
+#include "thimble/base/check.h"
+#include "thimble/exec/executor.h"
+#include "thimble/grad/training_graph.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/train/initialize.h"
+
+namespace thimble {
+
+NetworkBuilder::Built MakeResidualNetwork() {
+  NetworkBuilder net(BuiltinOps(), Mode::kTrain);
+  ValueId x = net.Input("x", {3, 6, 6, 5}, DType::kF32);
+  x = net.Conv("conv", x, {.out_channels = 20, .padding = 1});
+  ValueId y = net.Relu(net.BatchNorm("bn1", x));
+  y = net.Conv("conv1", y, {.out_channels = 20, .padding = 1});
+  y = net.Conv("conv2", net.Relu(net.BatchNorm("bn2", y)), {.out_channels = 20, .padding = 1});
+  x = net.Add(y, x);
+  // The gradient of the norm's output is that of its input as well, until it gets its own part.
+  x = net.Add(net.BatchNorm("bn3", x), x);
+  x = net.Relu(net.BatchNorm("bn4", x));
+  const ValueId labels = net.Input(kLabelsInput, {3}, DType::kI32);
+  net.SoftmaxCrossEntropy(net.Linear("fc", net.GlobalAveragePool(x), 4), labels);
+  auto built = std::move(net).Finish();
+  THIMBLE_CHECK(built.ok(), "{}", built.error().message);
+  return std::move(built).value();
+}
+
+std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
+                                                              const std::vector<InitRule>& inits,
+                                                              const OpRegistry& ops) {
+  const auto appended = AppendUpdate(graph, ops, graph.Find(kLossOutput), {});
+  THIMBLE_CHECK(appended.ok(), "{}", appended.error().message);
+  auto program = PlanProgram({{"train", graph}}, ops, {}, {});
+  THIMBLE_CHECK(program.ok(), "{}", program.error().message);
+  auto executor = Executor::Create(std::move(program).value(), ops).value();
+  InitializeResidents(*executor, inits, /*seed=*/5);
+  for (int step = 0; step < 3; ++step) {
+    executor->Prepare(0);
+    float number = static_cast<float>(step);
+    for (float& x : executor->View(0, "x").As<float>()) x = std::sin(number += 1.7F);
+    for (int32_t& label : executor->View(0, kLabelsInput).As<int32_t>()) label = step;
+    executor->View(0, kLearningRateInput).As<float>()[0] = 0.1F;
+    executor->Run(0);
+  }
+  std::map<std::string, std::vector<std::byte>> contents;
+  for (const Resident& resident : executor->program().residents.residents) {
+    const auto bytes = executor->ResidentBytes(resident.name);
+    contents[resident.name].assign(bytes.begin(), bytes.end());
+  }
+  return contents;
+}
+
+}  // namespace thimble

@@ -1,0 +1,23 @@
+// A small residual network and three steps of its training, for tests that change its graph and
+// compare what comes out bit for bit.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "thimble/model/network_builder.h"
+
+namespace thimble {
+
+// Training graph of the network as the builder spells it out, without what BuildNetwork adds. Its
+// sizes are not multiples of a vector's.
+NetworkBuilder::Built MakeResidualNetwork();
+
+// Appends backward and update, trains, and returns all parameters, momenta and statistics.
+std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
+                                                              const std::vector<InitRule>& inits,
+                                                              const OpRegistry& ops);
+
+}  // namespace thimble

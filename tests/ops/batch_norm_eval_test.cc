@@ -30,8 +30,9 @@ OpCase MakeGradCase(const Shape& x) {
 
 std::vector<OpCase> BatchNormEvalCases() {
   std::vector<OpCase> cases;
-  for (const Shape& x : {Shape{1, 1}, Shape{5, 3}, Shape{2, 4, 5, 17}, Shape{2, 3, 3, 33},
-                         Shape{2, 16, 16, 64}, Shape{0, 4, 4, 3}, Shape{4, 48, 48, 16}}) {
+  for (const Shape& x :
+       {Shape{1, 1}, Shape{5, 3}, Shape{2, 4, 5, 17}, Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64},
+        Shape{2, 5, 7, 300}, Shape{0, 4, 4, 3}, Shape{4, 48, 48, 16}}) {
     for (OpCase op_case : {MakeCase(x), MakeGradCase(x)}) {
       cases.push_back(op_case);
       op_case.attributes = {{"relu", int64_t{1}}};

@@ -127,9 +127,9 @@ void ExpectSameAsPairInEvaluation(const NormInputs& in) {
   });
 }
 
-const Shape kShapes[] = {{0, 3},          {1, 1},        {5, 3},          {3, 5, 7, 33},
-                         {2, 9, 9, 16},   {2, 9, 9, 32}, {3, 16, 16, 64}, {2, 5, 5, 128},
-                         {4, 48, 48, 16}, {2, 40, 40, 7}};
+const Shape kShapes[] = {{0, 3},         {1, 1},          {5, 3},          {3, 5, 7, 33},
+                         {2, 9, 9, 16},  {2, 9, 9, 32},   {3, 16, 16, 64}, {2, 5, 5, 128},
+                         {2, 5, 7, 300}, {4, 48, 48, 16}, {2, 40, 40, 7}};
 
 TEST(BatchNormReluTest, GivesTheBitsOfThePair) {
   for (const Shape& shape : kShapes) ExpectSameAsPair(Draw(shape));

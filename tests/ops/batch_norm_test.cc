@@ -45,8 +45,8 @@ std::vector<OpCase> BatchNormCases() {
   std::vector<OpCase> cases;
   for (const Shape& x :
        {Shape{2, 1}, Shape{5, 3}, Shape{3, 5, 7, 1}, Shape{3, 5, 7, 3}, Shape{2, 4, 5, 17},
-        Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64}, Shape{3, 7, 7, 32}, Shape{2, 5, 5, 113},
-        Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
+        Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64}, Shape{2, 5, 7, 300}, Shape{3, 7, 7, 32},
+        Shape{2, 5, 5, 113}, Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
     for (OpCase op_case : {MakeCase(x), MakeGradCase(x), MakeGradAddCase(x)}) {
       cases.push_back(op_case);
       op_case.attributes = {{"relu", int64_t{1}}};
@@ -125,6 +125,20 @@ TEST(BatchNorm, NanStaysInItsChannel) {
     EXPECT_EQ(outputs[1].floats[1], 30);
     EXPECT_FALSE(std::isnan(outputs[0].floats[1]));
   }
+}
+
+TEST(BatchNorm, ItsStatisticsAreEnoughToComputeItAgain) {
+  // With a mean that no float is close to.
+  std::vector<float> x(3 * 1001);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 1e5F + static_cast<float>(i % 7) / 64;
+  const OpData gamma{{0.7F, 1.3F, -2}, {}};
+  const OpData beta{{0.1F, 0, -0.3F}, {}};
+  const auto norm = RunOp(MakeCase({1001, 3}), {{x, {}}, gamma, beta});
+  const Shape channels{3};
+  const auto again = RunOp(
+      {.op = "batch_norm_eval", .inputs = {Shape{1001, 3}, channels, channels, channels, channels}},
+      {{x, {}}, gamma, beta, norm[1], norm[2]});
+  EXPECT_EQ(again[0].floats, norm[0].floats);
 }
 
 TEST(BatchNorm, NoRowsGiveZeroStatistics) {

@@ -1,8 +1,8 @@
 // The vector code of channel_passes: the work on the rows of one chunk. x, y, dy, dx: (rows, C).
 //
-// Channels go in groups of up to four vectors. A group's constants and sums stay in registers while
-// its rows pass, so that memory is walked from front to back where a group is a whole row. Sums are
-// kept in floats inside a block of rows and in doubles across blocks.
+// Channels go in groups of up to eight vectors. A group's sums stay in registers while its rows
+// pass, so that memory is walked from front to back where a group is a whole row, which prefetchers
+// like best. Sums are kept in floats inside a block of rows and in doubles across blocks.
 
 // Highway's include guard: the file is read again for every target.
 #if defined(THIMBLE_OPS_BATCH_NORM_CHANNEL_PASSES_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -25,12 +25,12 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// 128 rows of 64 channels are 32 KiB.
+// Sums turn into doubles after a block of rows. 128 rows of 64 channels are 32 KiB.
 constexpr size_t kRowsPerBlock = 128;
 
-// Vectors of channels that pass together at most. Four times two sums and four times four constants
-// are 24 registers of the 32 that the widest target has.
-constexpr size_t kMaxVectors = 4;
+// Vectors of channels that pass together at most: the 128 channels of a wrn-28-2's last blocks. Two
+// sums for each are 16 registers of the 32 that the widest target has.
+constexpr size_t kMaxVectors = 8;
 
 // A chain of float additions is this long at most: short chains lose less to rounding.
 constexpr size_t kRowsPerChain = 32;
@@ -38,9 +38,8 @@ constexpr size_t kRowsPerChain = 32;
 // kVectors vectors of channels side by side, from a channel on.
 template <class Tag, size_t kVectors>
 struct Group {
-  static constexpr size_t kWidth = kVectors;
   // Sums that run at once for each channel. Few vectors would wait for their own additions.
-  static constexpr size_t kChains = kMaxVectors / kVectors;
+  static constexpr size_t kChains = kVectors < 4 ? 4 / kVectors : 1;
   using Vector = hn::Vec<Tag>;
 
   size_t channel;
@@ -60,6 +59,7 @@ template <class Body>
 HWY_INLINE void ForEachGroup(size_t channels, const Body& body) {
   const size_t lanes = hn::Lanes(WideTag());
   size_t c = 0;
+  for (; c + 8 * lanes <= channels; c += 8 * lanes) body(Group<WideTag, 8>{c});
   for (; c + 4 * lanes <= channels; c += 4 * lanes) body(Group<WideTag, 4>{c});
   for (; c + 2 * lanes <= channels; c += 2 * lanes) body(Group<WideTag, 2>{c});
   for (; c + lanes <= channels; c += lanes) body(Group<WideTag, 1>{c});
@@ -85,7 +85,7 @@ HWY_INLINE void ForEachElement(Group<Tag, kVectors> group, size_t rows, size_t c
   }
 }
 
-// Two sums of every channel of a group over `count` rows of a block, into arrays of all channels.
+// Two sums of every channel of a group over `count` rows of a block, into arrays of its channels.
 // body(v, i, first, second) adds what the vector at i gives.
 template <class Tag, size_t kVectors, class Body>
 HWY_INLINE void SumBlock(Group<Tag, kVectors> group, size_t count, size_t channels, float* first,
@@ -142,7 +142,8 @@ HWY_INLINE void SumCentred(Group<Tag, kVectors> group, const float* x, size_t co
 
 // Merges one block of x, which begins at row `begin`, into the mean and squares of the rows before
 // it by the parallel-variance formula. The block is centred on their mean, which keeps the sums
-// small however large the mean is; the first block finds its own centre first.
+// small however large the mean is. The first block is centred on the mean of its first rows: it is
+// within two standard deviations of the block's own, whatever they hold.
 template <class Tag, size_t kVectors>
 HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, size_t begin,
                              size_t count, size_t channels, double* mean, double* squares) {
@@ -155,9 +156,10 @@ HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, siz
   squares += group.channel;
   if (begin == 0) {
     const float* row = block + group.channel;
-    SumCentred(group, block, count, channels, row, sums, square_sums);
+    const size_t few = std::min(count, kRowsPerChain);
+    SumCentred(group, block, few, channels, row, sums, square_sums);
     for (size_t c = 0; c < width; ++c) {
-      mean[c] = row[c] + sums[c] * inverse;
+      mean[c] = row[c] + sums[c] / static_cast<float>(few);
       squares[c] = 0;
     }
   }

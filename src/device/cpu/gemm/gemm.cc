@@ -4,6 +4,7 @@
 #include <array>
 
 #include "thimble/base/check.h"
+#include "thimble/device/cpu/gemm/column_strip.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 
 namespace thimble {
@@ -38,19 +39,6 @@ struct SharedPanels {
   float* data;
 };
 
-// Packs strip `strip` of the columns of B for one depth block; `packed` is where the first strip
-// lies.
-void PackColumnStrip(const Run& run, IndexRange columns, IndexRange depth, size_t strip,
-                     float* packed) {
-  const size_t begin = strip * run.tile.columns;
-  const size_t used = std::min(run.tile.columns, columns.size() - begin);
-  const size_t width = used <= run.tile.lanes ? run.tile.lanes : run.tile.columns;
-  float* panel = packed + begin * depth.size();
-  // Lanes past the last column are computed and thrown away: anything but slow numbers will do.
-  if (used < width) std::fill_n(panel, depth.size() * width, 0.0F);
-  run.problem.b({depth.begin, depth.size(), columns.begin + begin, used}, panel, width);
-}
-
 struct PackedColumns {
   const float* data;
   size_t columns;
@@ -68,7 +56,7 @@ void MultiplyRows(const Run& run, IndexRange rows, const PackedColumns& b, float
                  .rows = rows.size(),
                  .columns = b.columns,
                  .depth = b.depth.size(),
-                 .add = add});
+                 .old = add ? StripProduct::Old::kAdd : StripProduct::Old::kOverwrite});
 }
 
 // Shared columns: packs depth blocks [first, last) of the columns, on all threads.
@@ -77,7 +65,8 @@ void PackShared(const Run& run, IndexRange columns, size_t first, size_t last) {
   const SharedPanels panels(run, columns, first, last);
   run.pool.Run(strips * (last - first), [&](size_t chunk, size_t /*thread*/) {
     const IndexRange depth = run.cut.Block(0, first + chunk / strips);
-    PackColumnStrip(run, columns, depth, chunk % strips, panels.Block(depth));
+    PackColumnStrip(run.problem.b, run.tile, columns, chunk % strips, depth, depth,
+                    panels.Block(depth));
   });
 }
 
@@ -136,7 +125,7 @@ void SumPart(const Run& run, const Region& region, IndexRange columns, size_t pa
   for (size_t block = 0; block < run.cut.NumBlocks(part); ++block) {
     const IndexRange depth = run.cut.Block(part, block);
     for (size_t strip = 0; strip < CeilDivide(columns.size(), run.tile.columns); ++strip) {
-      PackColumnStrip(run, columns, depth, strip, b_packed);
+      PackColumnStrip(run.problem.b, run.tile, columns, strip, depth, depth, b_packed);
     }
     for (size_t strip = 0; strip < strips.count; ++strip) {
       const IndexRange within = strips.Piece(strip);

@@ -1,5 +1,6 @@
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -22,34 +23,46 @@ constexpr size_t kTileRows = HWY_CAP_GE512 ? 14 : 6;
 constexpr size_t kTileVectors = 2;
 static_assert(kTileRows <= kMaxTileRows);
 
-// c_rows[r][column ...] = or += a (kRows, depth), rows `a_stride` apart, * b (depth, kVectors
-// vectors).
+// kVectors vectors of columns from `column` on, for all rows of the strip; b (segments * depth,
+// kVectors vectors).
 template <size_t kRows, size_t kVectors>
-void MultiplyTile(const float* HWY_RESTRICT a, size_t a_stride, const float* HWY_RESTRICT b,
-                  size_t depth, float* const* c_rows, size_t column, bool add) {
+void MultiplyTile(const StripProduct& p, const float* HWY_RESTRICT b, float* const* c_rows,
+                  size_t column) {
   const hn::ScalableTag<float> tag;
   using Vector = hn::Vec<decltype(tag)>;
   const size_t lanes = hn::Lanes(tag);
+  const size_t depth = p.depth;
+  const size_t a_stride = p.a_stride;
+  const bool resume = p.old == StripProduct::Old::kContinue;
   // The unrolling is not a hint: only then do the sums live in registers.
   Vector sums[kRows][kVectors];
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(tag);
+    for (size_t v = 0; v < kVectors; ++v) {
+      const float* c = c_rows[r] + column + v * lanes;
+      // Written at the end: C has come by then.
+      __builtin_prefetch(c, /*rw=*/1);
+      sums[r][v] = resume ? hn::LoadU(tag, c) : hn::Zero(tag);
+    }
   }
-  for (size_t k = 0; k < depth; ++k, b += kVectors * lanes) {
-    Vector b_vectors[kVectors];
-    HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) b_vectors[v] = hn::LoadU(tag, b + v * lanes);
-    HWY_UNROLL(16)
-    for (size_t r = 0; r < kRows; ++r) {
-      const Vector a_element = hn::Set(tag, a[r * a_stride + k]);
+  const float* HWY_RESTRICT a = p.a;
+  for (size_t segment = 0; segment < p.segments; ++segment, a += p.a_segment_stride) {
+    for (size_t k = 0; k < depth; ++k, b += kVectors * lanes) {
+      Vector b_vectors[kVectors];
       HWY_UNROLL(4)
-      for (size_t v = 0; v < kVectors; ++v) {
-        sums[r][v] = hn::MulAdd(a_element, b_vectors[v], sums[r][v]);
+      for (size_t v = 0; v < kVectors; ++v) b_vectors[v] = hn::LoadU(tag, b + v * lanes);
+      HWY_UNROLL(16)
+      for (size_t r = 0; r < kRows; ++r) {
+        const Vector a_element = hn::Set(tag, a[r * a_stride + k]);
+        HWY_UNROLL(4)
+        for (size_t v = 0; v < kVectors; ++v) {
+          sums[r][v] = hn::MulAdd(a_element, b_vectors[v], sums[r][v]);
+        }
       }
     }
   }
+  const bool add = p.old == StripProduct::Old::kAdd;
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     float* c = c_rows[r] + column;
@@ -61,8 +74,7 @@ void MultiplyTile(const float* HWY_RESTRICT a, size_t a_stride, const float* HWY
   }
 }
 
-using TileFunction = void (*)(const float*, size_t, const float*, size_t, float* const*, size_t,
-                              bool);
+using TileFunction = void (*)(const StripProduct&, const float*, float* const*, size_t);
 
 template <size_t kVectors, size_t... kRowsLessOne>
 constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<kRowsLessOne...>) {
@@ -77,14 +89,16 @@ constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles =
 // The last columns, where vectors would reach past the end of C: by way of a tile on the stack.
 void MultiplyLastColumns(const StripProduct& p, TileFunction multiply, const float* b,
                          size_t column) {
-  float tile[kTileRows][kMaxTileColumns];
+  float tile[kTileRows][kMaxTileColumns] = {};
   float* tile_rows[kTileRows];
-  for (size_t r = 0; r < p.rows; ++r) tile_rows[r] = tile[r];
-  multiply(p.a, p.a_stride, b, p.depth, tile_rows, 0, false);
+  const size_t columns = p.columns - column;
   for (size_t r = 0; r < p.rows; ++r) {
-    float* c = p.c_rows[r] + column;
-    for (size_t j = 0; j < p.columns - column; ++j) c[j] = p.add ? c[j] + tile[r][j] : tile[r][j];
+    tile_rows[r] = tile[r];
+    if (p.old == StripProduct::Old::kOverwrite) continue;
+    std::copy_n(p.c_rows[r] + column, columns, tile[r]);
   }
+  multiply(p, b, tile_rows, 0);
+  for (size_t r = 0; r < p.rows; ++r) std::copy_n(tile[r], columns, p.c_rows[r] + column);
 }
 
 MicroTile Tile() {
@@ -100,11 +114,11 @@ void Multiply(const StripProduct& p) {
     const size_t vectors = left <= shape.lanes ? 1 : kTileVectors;
     const TileFunction multiply = kTiles[vectors - 1][p.rows - 1];
     if (left >= vectors * shape.lanes) {
-      multiply(p.a, p.a_stride, b, p.depth, p.c_rows, column, p.add);
+      multiply(p, b, p.c_rows, column);
     } else {
       MultiplyLastColumns(p, multiply, b, column);
     }
-    b += p.depth * vectors * shape.lanes;
+    b += p.segments * p.depth * vectors * shape.lanes;
   }
 }
 

@@ -24,16 +24,25 @@ struct MicroTile {
 MicroTile ActiveMicroTile();
 
 struct StripProduct {
-  const float* a = nullptr;  // (rows, depth)
-  size_t a_stride = 0;       // floats from one row of A to the next
-  // Strips of columns one after the other, each (depth, strip width); columns past the end hold
-  // zeros.
+  // (rows, segments, depth): a row of A lies in one segment or in several, as the window of a
+  // convolution lies in several lines of an image. Rows may overlap.
+  const float* a = nullptr;
+  size_t a_stride = 0;          // floats from one row of A to the next
+  size_t a_segment_stride = 0;  // floats from one segment of a row to the next
+  // Strips of columns one after the other, each (segments * depth, strip width); columns past the
+  // end hold zeros.
   const float* b = nullptr;
   float* const* c_rows = nullptr;  // [rows]: where `columns` floats of each row of C lie
   size_t rows = 0;
   size_t columns = 0;
-  size_t depth = 0;
-  bool add = false;  // add to C instead of assigning
+  size_t segments = 1;
+  size_t depth = 0;  // of a segment
+  // What becomes of the numbers in C.
+  enum class Old {
+    kOverwrite,
+    kAdd,       // sums from zero, added to C: short chains
+    kContinue,  // sums from C: the same bits as if the depth had not been cut
+  } old = Old::kOverwrite;
 };
 
 // Requires 1 <= rows <= the tile's rows.

@@ -1,0 +1,118 @@
+// The innermost product on rows that overlap and lie in segments, and what becomes of the old C.
+// Tails and targets are tested through gemm_test.cc.
+#include "thimble/device/cpu/gemm/micro_kernel.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "thimble/device/cpu/simd_target.h"
+
+namespace thimble {
+namespace {
+
+constexpr size_t kRows = 5;
+constexpr size_t kColumns = 21;  // a tail on every target
+constexpr size_t kSegments = 3;
+constexpr size_t kDepth = 6;
+constexpr size_t kStride = 2;  // rows overlap
+constexpr size_t kSegmentStride = 23;
+
+std::vector<float> Numbers(size_t count) {
+  std::vector<float> numbers(count);
+  for (size_t i = 0; i < count; ++i) {
+    numbers[i] = static_cast<float>(std::cos(static_cast<double>(i) * 2.3));
+  }
+  return numbers;
+}
+
+// Windows of an image of three lines times a matrix; segments [first, last) of it.
+class Product {
+ public:
+  Product() : a_(Numbers(kSegments * kSegmentStride)), b_(Numbers(kSegments * kDepth * kColumns)) {}
+
+  void Multiply(size_t first, size_t last, StripProduct::Old old, std::vector<float>& c) const {
+    const std::vector<float> packed = Pack(first, last);
+    float* rows[kRows];
+    for (size_t r = 0; r < kRows; ++r) rows[r] = c.data() + r * kColumns;
+    StripProduct product;
+    product.a = a_.data() + first * kSegmentStride;
+    product.a_stride = kStride;
+    product.a_segment_stride = kSegmentStride;
+    product.b = packed.data();
+    product.c_rows = rows;
+    product.rows = kRows;
+    product.columns = kColumns;
+    product.segments = last - first;
+    product.depth = kDepth;
+    product.old = old;
+    MultiplyStrip(product);
+  }
+
+  double Expected(size_t row, size_t column) const {
+    double sum = 0;
+    for (size_t s = 0; s < kSegments; ++s) {
+      for (size_t k = 0; k < kDepth; ++k) {
+        sum += static_cast<double>(a_[s * kSegmentStride + row * kStride + k]) *
+               static_cast<double>(b_[(s * kDepth + k) * kColumns + column]);
+      }
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<float> Pack(size_t first, size_t last) const {
+    const MicroTile tile = ActiveMicroTile();
+    std::vector<float> packed;
+    for (size_t begin = 0; begin < kColumns; begin += tile.columns) {
+      const size_t width = kColumns - begin <= tile.lanes ? tile.lanes : tile.columns;
+      for (size_t k = first * kDepth; k < last * kDepth; ++k) {
+        for (size_t column = begin; column < begin + width; ++column) {
+          packed.push_back(column < kColumns ? b_[k * kColumns + column] : 0.0F);
+        }
+      }
+    }
+    return packed;
+  }
+
+  std::vector<float> a_;
+  std::vector<float> b_;
+};
+
+using Old = StripProduct::Old;
+
+TEST(MicroKernelTest, SegmentsAreSummedAndOldNumbersTreatedAsAsked) {
+  const Product product;
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_TRUE(PinSimdTarget(target).ok());
+    std::vector<float> c(kRows * kColumns, NAN);
+    std::vector<float> added(kRows * kColumns, 1.0F);
+    product.Multiply(0, kSegments, Old::kOverwrite, c);
+    product.Multiply(0, kSegments, Old::kAdd, added);
+    for (size_t i = 0; i < c.size(); ++i) {
+      EXPECT_NEAR(c[i], product.Expected(i / kColumns, i % kColumns), 1e-5) << i;
+      EXPECT_EQ(added[i], 1.0F + c[i]) << i;
+    }
+  }
+  ASSERT_TRUE(PinSimdTarget("auto").ok());
+}
+
+TEST(MicroKernelTest, AContinuedChainHasTheBitsOfAnUncutOne) {
+  const Product product;
+  for (const std::string& target : SupportedSimdTargets()) {
+    SCOPED_TRACE(target);
+    ASSERT_TRUE(PinSimdTarget(target).ok());
+    std::vector<float> whole(kRows * kColumns, NAN);
+    std::vector<float> cut(kRows * kColumns, NAN);
+    product.Multiply(0, kSegments, Old::kOverwrite, whole);
+    product.Multiply(0, 1, Old::kOverwrite, cut);
+    product.Multiply(1, kSegments, Old::kContinue, cut);
+    EXPECT_EQ(cut, whole);
+  }
+  ASSERT_TRUE(PinSimdTarget("auto").ok());
+}
+
+}  // namespace
+}  // namespace thimble

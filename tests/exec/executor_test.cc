@@ -108,7 +108,7 @@ TEST(ExecutorTest, SameBitsForAnyNumberOfThreads) {
 }
 
 TEST(ExecutorTest, SameBitsForAnyScratch) {
-  SmallTraining small(2, 1 << 16);
+  SmallTraining small(2, 1 << 12);
   SmallTraining large(2, 1 << 20);
   EXPECT_LT(small.executor().program().arena_bytes, large.executor().program().arena_bytes);
   for (uint32_t step = 0; step < 3; ++step) {

@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/kernel_run.h"
 #include "tests/support/op_check.h"
+#include "tests/support/op_inputs.h"
 #include "thimble/grad/differentiate.h"
 #include "thimble/graph/append_node.h"
 #include "thimble/ops/builtin_ops.h"
@@ -67,6 +69,28 @@ const std::vector<Convolution> kConvolutions = {
     {3, 16, 16, 16, 32, 3, 3, 1, 1},  // depth of the weight gradient in parts
     {2, 8, 8, 64, 33, 3, 3, 1, 1},    // several blocks of depth
     {1, 31, 17, 3, 16, 3, 3, 2, 1},
+    {2, 1, 33, 5, 17, 1, 5, 1, 3},   // a single line, padding to spare
+    {1, 13, 1, 17, 33, 5, 1, 2, 2},  // a single column; lines that only padding reaches
+    {2, 13, 2, 1, 5, 2, 2, 1, 3},    // padding larger than the kernel: outputs that read nothing
+    {1, 3, 13, 33, 1, 1, 1, 1, 2},   // taps side by side with the image, and padding around
+    {1, 4, 33, 9, 48, 3, 2, 3, 0},   // nothing reaches over the sides
+    {3, 5, 13, 16, 32, 1, 1, 1, 0},  // pixels one by one, across the lines
+    {2, 2, 300, 8, 16, 3, 3, 1, 1},  // longer lines than a chunk
+    {5, 3, 3, 12, 40, 3, 3, 1, 1},   // blocks of lines across the images
+    {2, 40, 2, 4, 1, 3, 3, 1, 1},    // as many lines as a block holds; vectors beyond the last line
+    {1, 11, 11, 2, 3, 3, 3, 5, 1},   // more phases than are worked on together
+    {1, 9, 200, 3, 20, 3, 5, 1, 3},  // few channels, and lines too long to pad
+    {1, 6, 6, 100, 70, 3, 3, 1, 1},  // regions of channels where scratch is little
+};
+
+// Calls of training wide residual networks and larger ones.
+const std::vector<Convolution> kUsualConvolutions = {
+    {100, 32, 32, 3, 16, 3, 3, 1, 1},  {100, 32, 32, 16, 32, 3, 3, 1, 1},
+    {100, 32, 32, 32, 32, 3, 3, 1, 1}, {100, 16, 16, 64, 64, 3, 3, 1, 1},
+    {100, 8, 8, 128, 128, 3, 3, 1, 1}, {10, 32, 32, 32, 64, 3, 3, 2, 1},
+    {1, 32, 32, 32, 64, 1, 1, 2, 0},   {100, 32, 32, 16, 32, 1, 1, 1, 0},
+    {4, 224, 224, 64, 64, 3, 3, 1, 1}, {4, 7, 7, 512, 512, 3, 3, 1, 1},
+    {4, 224, 224, 3, 64, 7, 7, 2, 3},
 };
 
 }  // namespace
@@ -87,6 +111,51 @@ TEST(Conv2dTest, Gradient) {
                                                        {2, 3, 3, 2, 2, 1, 1, 2, 0},
                                                        {1, 6, 6, 1, 2, 5, 5, 3, 2}}) {
     CheckGradient(c.Forward());
+  }
+}
+
+// Scratch of the call's kernel.
+size_t ScratchBytes(const OpCase& op_case, const KernelLimits& limits) {
+  const PreparedCase prepared(op_case);
+  return prepared.op.kernels()[0].scratch_bytes(prepared.call(), limits);
+}
+
+TEST(Conv2dTest, ScratchStaysWithinItsLimit) {
+  for (const Convolution& c : kUsualConvolutions) {
+    for (const OpCase& op_case : {c.Forward(), c.GradWeight(), c.GradInput()}) {
+      for (int threads : {1, 2, 16}) {
+        for (size_t kib : {16, 64, 1024}) {
+          const size_t bytes = ScratchBytes(op_case, {threads, kib * 1024});
+          EXPECT_LE(bytes, static_cast<size_t>(threads) * kib * 1024)
+              << ToString(op_case) << ", " << threads << " threads with " << kib << " KiB each";
+          EXPECT_EQ(bytes % 64, 0U);
+        }
+      }
+    }
+  }
+}
+
+TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
+  for (const Convolution& c : std::vector<Convolution>{{3, 12, 15, 40, 70, 3, 3, 1, 1},
+                                                       {2, 17, 13, 3, 33, 5, 5, 1, 2},
+                                                       {3, 16, 16, 32, 64, 3, 3, 2, 1},
+                                                       {1, 20, 50, 130, 40, 3, 3, 2, 1},
+                                                       {9, 8, 8, 64, 128, 1, 1, 2, 0}}) {
+    for (const OpCase& op_case : {c.Forward(), c.GradWeight(), c.GradInput()}) {
+      const PreparedCase prepared(op_case);
+      const auto inputs = RandomInputs(prepared, 1.0);
+      const Kernel& kernel = prepared.op.kernels()[0];
+      const auto first = RunKernel(prepared, kernel, inputs, {});
+      for (int threads : {1, 8}) {
+        // The last one is far too little: the smallest blocks are taken.
+        for (size_t kib : {1024, 64, 16, 1}) {
+          const KernelRunOptions options{.threads = threads,
+                                         .scratch_bytes_per_thread = kib * 1024};
+          EXPECT_TRUE(RunKernel(prepared, kernel, inputs, options) == first)
+              << ToString(op_case) << ", " << threads << " threads with " << kib << " KiB each";
+        }
+      }
+    }
   }
 }
 

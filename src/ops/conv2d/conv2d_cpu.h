@@ -1,25 +1,25 @@
-// CPU kernels of conv2d and its gradients: matrix products (device/cpu/gemm) whose long operand is
-// a matrix of windows that exists panel by panel only.
+// CPU kernels of conv2d and its gradients: direct convolutions, without a matrix of windows.
+// README.md tells how.
 #pragma once
 
 #include "thimble/graph/kernel.h"
 
 namespace thimble {
 
-// y (pixels, O) = windows of x (pixels, KH*KW*C) * w transposed.
+// y = windows of x * w transposed, line by line (line_convolution.h).
 struct Conv2dCpu {
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
-// dw (O, KH*KW*C) = dy transposed (O, pixels) * windows of x (pixels, KH*KW*C).
+// dw = sum over pixels of windows of x times dy (grad_weight_cpu.cc).
 struct Conv2dGradWeightCpu {
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
-// dx (pixels, C) = windows of dy (pixels, KH*KW*O) * flipped w, for each residue of the pixel
-// position modulo the stride apart, since different taps reach them.
+// dx = windows of dy * flipped w, line by line too, for each residue of the pixel position modulo
+// the stride apart, since different taps reach them.
 struct Conv2dGradInputCpu {
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);

@@ -2,11 +2,12 @@
 // kh = tap + stride * t only, from the output row i + shift - t: for each residue `first`, a
 // convolution of dy with stride 1 and its own few taps. Nothing is multiplied by zero but padding.
 #include <algorithm>
+#include <array>
+#include <span>
 
-#include "thimble/device/cpu/gemm/gemm.h"
 #include "thimble/ops/conv2d/conv2d_cpu.h"
 #include "thimble/ops/conv2d/geometry.h"
-#include "thimble/ops/conv2d/window_packer.h"
+#include "thimble/ops/conv2d/line_convolution.h"
 
 namespace thimble {
 namespace {
@@ -36,102 +37,73 @@ struct Phase {
   PhaseAxis columns;
 };
 
+LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase, float* dx) {
+  const int64_t line = g.width * g.channels;
+  return {.grid = {.batch = g.batch,
+                   .height = g.out_height,
+                   .width = g.out_width,
+                   .channels = g.out_channels,
+                   .rows = phase.rows.pixels,
+                   .columns = phase.columns.pixels,
+                   .stride = 1,
+                   .top = phase.rows.begin,
+                   .left = phase.columns.begin,
+                   .taps_high = phase.rows.taps,
+                   .taps_wide = phase.columns.taps},
+          .out = {.data = dx,
+                  .first = phase.rows.first * line + phase.columns.first * g.channels,
+                  .image_stride = g.height * line,
+                  .line_stride = g.stride * line,
+                  .pixel_stride = g.stride * g.channels}};
+}
+
+// Phases that are worked on together: all of them, unless the stride is large.
+struct PhaseGroup {
+  std::array<Phase, kMaxLinePhases> phases;
+  std::array<LinePhase, kMaxLinePhases> windows;
+  size_t count = 0;
+  std::span<const LinePhase> all() const { return {windows.data(), count}; }
+};
+
 template <class Visit>
-void ForEachPhase(const Conv2dGeometry& g, Visit visit) {
-  for (int64_t row = 0; row < std::min(g.stride, g.height); ++row) {
-    for (int64_t column = 0; column < std::min(g.stride, g.width); ++column) {
-      visit(Phase{MakePhaseAxis(row, g.height, g.kernel_height, g),
-                  MakePhaseAxis(column, g.width, g.kernel_width, g)});
-    }
+void ForEachPhaseGroup(const Conv2dGeometry& g, float* dx, Visit visit) {
+  PhaseGroup group;
+  const int64_t rows = std::min(g.stride, g.height);
+  const int64_t columns = std::min(g.stride, g.width);
+  for (int64_t index = 0; index < rows * columns; ++index) {
+    const Phase phase{MakePhaseAxis(index / columns, g.height, g.kernel_height, g),
+                      MakePhaseAxis(index % columns, g.width, g.kernel_width, g)};
+    group.phases[group.count] = phase;
+    group.windows[group.count++] = WindowsOfOutputGradient(g, phase, dx);
+    if (group.count < kMaxLinePhases && index + 1 < rows * columns) continue;
+    visit(group);
+    group.count = 0;
   }
-}
-
-GemmShape PhaseShape(const Conv2dGeometry& g, const Phase& phase) {
-  return {static_cast<size_t>(g.batch * phase.rows.pixels * phase.columns.pixels),
-          static_cast<size_t>(g.channels),
-          static_cast<size_t>(phase.rows.taps * phase.columns.taps * g.out_channels)};
-}
-
-WindowGrid WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase) {
-  return {.height = g.out_height,
-          .width = g.out_width,
-          .channels = g.out_channels,
-          .rows = phase.rows.pixels,
-          .columns = phase.columns.pixels,
-          .stride = 1,
-          .top = phase.rows.begin,
-          .left = phase.columns.begin,
-          .taps_high = phase.rows.taps,
-          .taps_wide = phase.columns.taps};
 }
 
 // The weights of a phase as a matrix (taps * O, C), taps from the last to the first.
-class PhaseWeightPacker {
- public:
-  PhaseWeightPacker(const float* w, const Conv2dGeometry& g, const Phase& phase)
-      : w_(w), g_(g), phase_(phase) {}
-
-  void operator()(const MatrixBlock& block, float* panel, size_t stride) const {
-    for (size_t r = 0; r < block.rows; ++r, panel += stride) {
-      const auto row = static_cast<int64_t>(block.row + r);
-      const int64_t out_channel = row % g_.out_channels;
-      const int64_t tap = row / g_.out_channels;
-      const int64_t tap_row = phase_.rows.last_tap - tap / phase_.columns.taps * g_.stride;
-      const int64_t tap_column = phase_.columns.last_tap - tap % phase_.columns.taps * g_.stride;
-      const int64_t line =
-          (out_channel * g_.kernel_height + tap_row) * g_.kernel_width + tap_column;
-      std::copy_n(w_ + line * g_.channels + block.column, block.columns, panel);
-    }
+void PackPhaseWeights(const float* w, const Conv2dGeometry& g, const Phase& phase,
+                      const MatrixBlock& block, float* panel, size_t stride) {
+  for (size_t r = 0; r < block.rows; ++r, panel += stride) {
+    const auto row = static_cast<int64_t>(block.row + r);
+    const int64_t out_channel = row % g.out_channels;
+    const int64_t tap = row / g.out_channels;
+    const int64_t tap_row = phase.rows.last_tap - tap / phase.columns.taps * g.stride;
+    const int64_t tap_column = phase.columns.last_tap - tap % phase.columns.taps * g.stride;
+    const int64_t line = (out_channel * g.kernel_height + tap_row) * g.kernel_width + tap_column;
+    std::copy_n(w + line * g.channels + block.column, block.columns, panel);
   }
-
- private:
-  const float* w_;  // (O, KH, KW, C)
-  const Conv2dGeometry& g_;
-  const Phase& phase_;
-};
-
-// The pixels of a phase in dx.
-class PhaseRows {
- public:
-  PhaseRows(float* dx, const Conv2dGeometry& g, const Phase& phase)
-      : dx_(dx), g_(g), phase_(phase) {}
-
-  void operator()(size_t row, size_t rows, float** addresses) const {
-    const PhaseAxis& lines = phase_.rows;
-    const PhaseAxis& columns = phase_.columns;
-    int64_t j = static_cast<int64_t>(row) % columns.pixels;
-    int64_t line = static_cast<int64_t>(row) / columns.pixels;
-    int64_t start = LineStart(line / lines.pixels, line % lines.pixels);
-    for (size_t r = 0; r < rows; ++r) {
-      addresses[r] = dx_ + start + j * g_.stride * g_.channels;
-      if (++j < columns.pixels) continue;
-      j = 0;
-      ++line;
-      start = LineStart(line / lines.pixels, line % lines.pixels);
-    }
-  }
-
- private:
-  // Offset in dx.
-  int64_t LineStart(int64_t sample, int64_t i) const {
-    const int64_t y = sample * g_.height + phase_.rows.first + i * g_.stride;
-    return (y * g_.width + phase_.columns.first) * g_.channels;
-  }
-
-  float* dx_;  // (B, H, W, C)
-  const Conv2dGeometry& g_;
-  const Phase& phase_;
-};
+}
 
 }  // namespace
 
 size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   const Conv2dGeometry g = Conv2dGradInputGeometryOf(call).value();
   size_t bytes = 0;
-  ForEachPhase(g, [&](const Phase& phase) {
-    bytes =
-        std::max(bytes, GemmScratchBytes(PhaseShape(g, phase), static_cast<size_t>(limits.threads),
-                                         limits.scratch_bytes_per_thread));
+  ForEachPhaseGroup(g, nullptr, [&](const PhaseGroup& group) {
+    bytes = std::max(bytes, LineConvolutionScratchBytes(group.all(), g.channels,
+                                                        static_cast<size_t>(limits.threads),
+                                                        limits.scratch_bytes_per_thread));
   });
   return bytes;
 }
@@ -139,11 +111,12 @@ size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& 
 void Conv2dGradInputCpu::Run(const KernelCall& call) {
   const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
   const Conv2dGeometry g = Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value();
-  ForEachPhase(g, [&](const Phase& phase) {
-    const WindowPacker dy(call.In<float>(1), WindowsOfOutputGradient(g, phase));
-    const PhaseWeightPacker w(call.In<float>(0), g, phase);
-    const PhaseRows dx(call.Out<float>(0), g, phase);
-    Gemm({PhaseShape(g, phase), dy, w, dx}, call.scratch, call.pool);
+  const LinePacker dy(call.In<float>(1), g.out_width, g.out_channels);
+  ForEachPhaseGroup(g, call.Out<float>(0), [&](const PhaseGroup& group) {
+    const auto weights = [&](size_t phase, const MatrixBlock& block, float* panel, size_t stride) {
+      PackPhaseWeights(call.In<float>(0), g, group.phases[phase], block, panel, stride);
+    };
+    RunLineConvolution({group.all(), g.channels, dy, weights}, call.scratch, call.pool);
   });
 }
 

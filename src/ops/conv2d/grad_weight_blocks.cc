@@ -1,0 +1,110 @@
+#include "thimble/ops/conv2d/grad_weight_blocks.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "thimble/device/cpu/gemm/outer_product.h"
+
+namespace thimble {
+namespace {
+
+// Eight parts keep a few threads busy with all of dw each; more would only add sums to store.
+constexpr size_t kMaxParts = 8;
+// Sums of all parts together stay near 512 KiB. A larger dw has units enough for all threads.
+constexpr size_t kMaxSumFloats = size_t{1} << 17;
+// A smaller part is not worth its sums.
+constexpr size_t kMinPartPixels = 256;
+// Pixels of a block. The sums are loaded and stored once in each, and what is read of x and dy for
+// 32 channels, about 64 KiB, must not leave the second-level cache in between.
+constexpr size_t kBlockPixels = 256;
+// With fewer channels, tiles of a single tap leave many registers empty; then lines are padded, if
+// those of a block are few enough for any scratch.
+constexpr size_t kFewChannels = 8;
+constexpr size_t kMaxBandFloats = 3072;
+// Chunks per thread, to even out their progress; fewer where scratch is so short that all lines are
+// read for each few units anyway.
+constexpr size_t kChunksPerThread = 4;
+constexpr size_t kChunksPerThreadInRegion = 2;
+// Sums of a chunk, at most: they stay in the second-level cache.
+constexpr size_t kMaxChunkFloats = size_t{1} << 15;
+
+size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
+
+size_t NumParts(const Conv2dGeometry& g) {
+  const auto elements = static_cast<size_t>(g.window_elements() * g.out_channels);
+  const size_t by_size = (kMaxSumFloats + elements / 2) / elements;
+  const size_t by_depth = static_cast<size_t>(g.out_pixels()) / kMinPartPixels;
+  return std::bit_floor(std::max<size_t>(1, std::min({by_size, by_depth, kMaxParts})));
+}
+
+// A line of x as far as windows reach, with padding.
+size_t PaddedLineFloats(const Conv2dGeometry& g) {
+  const int64_t pixels = (g.out_width - 1) * g.stride + g.kernel_width;
+  return RoundUp(static_cast<size_t>(pixels * g.channels), 16);
+}
+
+// A slot for each output line and tap row, for blocks across images.
+size_t BandFloats(const Conv2dGeometry& g, size_t block_lines) {
+  return block_lines * static_cast<size_t>(g.kernel_height) * PaddedLineFloats(g);
+}
+
+void SetThreadScratch(const Conv2dGeometry& g, const GradWeightCut& cut, GradWeightBlocks& blocks) {
+  if (cut.pads_lines) {
+    blocks.line_floats = PaddedLineFloats(g);
+    blocks.band_floats = BandFloats(g, cut.block_lines);
+  }
+  const size_t copied = NumCopiedLines(g) * static_cast<size_t>(g.out_width * g.out_channels);
+  if (copied > 0) blocks.copied_floats = RoundUp(copied + kMaxLanes, 16);
+}
+
+}  // namespace
+
+GradWeightCut CutGradWeight(const Conv2dGeometry& g) {
+  GradWeightCut cut;
+  const auto lines = static_cast<size_t>(g.batch * g.out_height);
+  cut.parts = CutEqually(lines, CeilDivide(lines, NumParts(g)));
+  cut.block_lines =
+      std::clamp<size_t>(kBlockPixels / static_cast<size_t>(g.out_width), 1, kMaxBlockLines);
+  cut.pads_lines = static_cast<size_t>(g.channels) < kFewChannels && g.kernel_width > 1 &&
+                   BandFloats(g, cut.block_lines) <= kMaxBandFloats;
+  cut.groups = cut.pads_lines ? 1 : static_cast<size_t>(g.kernel_width);
+  cut.rows =
+      CutEqually(static_cast<size_t>(g.kernel_width * g.channels) / cut.groups, kMaxOuterRows);
+  const auto channels = static_cast<size_t>(g.out_channels);
+  cut.unit_columns = std::min(RoundUp(channels, kMaxLanes), kMaxOuterColumns);
+  cut.column_blocks = CeilDivide(channels, cut.unit_columns);
+  cut.units_per_column_block = static_cast<size_t>(g.kernel_height) * cut.groups * cut.rows.count;
+  return cut;
+}
+
+size_t NumCopiedLines(const Conv2dGeometry& g) {
+  const auto channels = static_cast<size_t>(g.out_channels);
+  const size_t beyond = RoundUp(channels, kMaxLanes) - channels;
+  if (beyond == 0) return 0;
+  const size_t reached = CeilDivide(beyond, static_cast<size_t>(g.out_width) * channels);
+  return std::min(reached, static_cast<size_t>(g.batch * g.out_height));
+}
+
+GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, size_t threads,
+                                        size_t scratch_bytes) {
+  const GradWeightCut cut = CutGradWeight(g);
+  GradWeightBlocks blocks;
+  SetThreadScratch(g, cut, blocks);
+  const size_t thread_floats = threads * blocks.floats_per_thread();
+  const size_t floats = scratch_bytes / sizeof(float);
+  const size_t sum_floats = floats > thread_floats ? floats - thread_floats : 0;
+  const size_t parts = cut.parts.count;
+  const size_t copies = parts == 1 ? threads : parts;
+  const size_t room = std::max<size_t>(1, sum_floats / (copies * cut.unit_floats()));
+  if (parts > 1) blocks.region_units = CutEqually(cut.num_units(), room).size;
+  const size_t units = parts == 1 ? cut.num_units() : blocks.region_units;
+  const size_t chunks =
+      threads * (units < cut.num_units() ? kChunksPerThreadInRegion : kChunksPerThread);
+  blocks.chunk_units = std::max<size_t>(1, std::min({CeilDivide(units, CeilDivide(chunks, parts)),
+                                                     room, kMaxChunkFloats / cut.unit_floats()}));
+  if (parts == 1) blocks.region_units = blocks.chunk_units;
+  blocks.sum_floats = copies * blocks.region_units * cut.unit_floats();
+  return blocks;
+}
+
+}  // namespace thimble

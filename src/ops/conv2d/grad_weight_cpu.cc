@@ -1,0 +1,303 @@
+// conv2d_grad_weight on the CPU: dw (window, O) = sum over output pixels of the outer product of
+// the window's elements and dy at the pixel. Lines of x and dy are read where they lie.
+#include <algorithm>
+#include <array>
+
+#include "thimble/base/check.h"
+#include "thimble/device/cpu/gemm/outer_product.h"
+#include "thimble/device/cpu/gemm/packer.h"
+#include "thimble/device/cpu/thread_pool.h"
+#include "thimble/ops/conv2d/conv2d_cpu.h"
+#include "thimble/ops/conv2d/grad_weight_blocks.h"
+#include "thimble/ops/conv2d/line_packer.h"
+
+namespace thimble {
+namespace {
+
+// Everything that the pieces of a run need. Threads have their lines at the beginning of the
+// scratch; the sums end where the scratch ends, so that its last word is always used.
+struct Summation {
+  const Conv2dGeometry& g;
+  const GradWeightCut cut;
+  const GradWeightBlocks blocks;
+  const LinePacker x;
+  const float* dy;
+  float* dw;
+  float* scratch;
+  float* scratch_end;
+};
+
+struct Unit {
+  size_t column_block;
+  int64_t tap_row;
+  int64_t group;
+  IndexRange rows;
+};
+
+Unit UnitAt(const GradWeightCut& cut, size_t index) {
+  const size_t piece = index % cut.units_per_column_block;
+  const size_t group = piece / cut.rows.count;
+  return {index / cut.units_per_column_block, static_cast<int64_t>(group / cut.groups),
+          static_cast<int64_t>(group % cut.groups), cut.rows.Piece(piece % cut.rows.count)};
+}
+
+IndexRange UnitColumns(const Summation& run, const Unit& unit) {
+  const size_t begin = unit.column_block * run.cut.unit_columns;
+  return {begin, std::min(static_cast<size_t>(run.g.out_channels), begin + run.cut.unit_columns)};
+}
+
+// The image lines of a block of output lines for one tap row; lines outside are left out.
+class BlockLines {
+ public:
+  BlockLines(const Summation& run, float* thread_scratch)
+      : run_(run), band_(thread_scratch), copied_(thread_scratch + run.blocks.band_floats) {}
+
+  // Output lines are numbered through the batch.
+  void SetBlock(IndexRange lines) {
+    lines_ = lines;
+    tap_row_ = -1;
+    if (run_.cut.pads_lines) PackBand();
+  }
+
+  void SetTapRow(int64_t tap_row) {
+    if (tap_row == tap_row_) return;
+    tap_row_ = tap_row;
+    count_ = 0;
+    for (size_t line = lines_.begin; line < lines_.end; ++line) {
+      const int64_t image_line = ImageLine(line, tap_row);
+      if (image_line < 0) continue;
+      x_[count_] = run_.cut.pads_lines ? BandSlot(line, tap_row) : run_.x.InPlace(image_line);
+      dy_[count_++] = OutputLine(line);
+    }
+  }
+
+  size_t count() const { return count_; }
+  const float* const* x() const { return x_.data(); }
+  const float* const* dy() const { return dy_.data(); }
+
+ private:
+  // Numbered through the batch too; negative outside the image.
+  int64_t ImageLine(size_t line, int64_t tap_row) const {
+    const Conv2dGeometry& g = run_.g;
+    const auto image = static_cast<int64_t>(line) / g.out_height;
+    const int64_t row = static_cast<int64_t>(line) % g.out_height * g.stride - g.padding + tap_row;
+    return row < 0 || row >= g.height ? -1 : image * g.height + row;
+  }
+
+  // Each output line has a slot per tap row; those that the line before packed are its own.
+  float* BandSlot(size_t line, int64_t tap_row) const {
+    const Conv2dGeometry& g = run_.g;
+    const auto row = static_cast<int64_t>(line) % g.out_height;
+    const int64_t first =
+        std::max(static_cast<int64_t>(lines_.begin), static_cast<int64_t>(line) - row);
+    const int64_t step = std::min(g.stride, g.kernel_height);
+    const int64_t slot = (first - static_cast<int64_t>(lines_.begin)) * g.kernel_height +
+                         (static_cast<int64_t>(line) - first) * step + tap_row;
+    return band_ + slot * static_cast<int64_t>(run_.blocks.line_floats);
+  }
+
+  void PackBand() const {
+    const Conv2dGeometry& g = run_.g;
+    const int64_t step = std::min(g.stride, g.kernel_height);
+    const int64_t pixels = (g.out_width - 1) * g.stride + g.kernel_width;
+    for (size_t line = lines_.begin; line < lines_.end; ++line) {
+      const bool is_first = line == lines_.begin || static_cast<int64_t>(line) % g.out_height == 0;
+      for (int64_t tap = is_first ? 0 : g.kernel_height - step; tap < g.kernel_height; ++tap) {
+        const int64_t image_line = ImageLine(line, tap);
+        if (image_line >= 0) run_.x(image_line, -g.padding, pixels, BandSlot(line, tap));
+      }
+    }
+  }
+
+  const float* OutputLine(size_t line) const {
+    const auto floats = static_cast<size_t>(run_.g.out_width * run_.g.out_channels);
+    const auto lines = static_cast<size_t>(run_.g.batch * run_.g.out_height);
+    const size_t copied = lines - NumCopiedLines(run_.g);
+    if (line < copied) return run_.dy + line * floats;
+    // Once for each tap row; there is little of it.
+    float* copy = copied_ + (line - copied) * floats;
+    float* end = std::copy_n(run_.dy + line * floats, floats, copy);
+    if (line + 1 == lines) std::fill_n(end, kMaxLanes, 0.0F);
+    return copy;
+  }
+
+  const Summation& run_;
+  float* band_;
+  float* copied_;
+  IndexRange lines_;
+  int64_t tap_row_ = -1;
+  size_t count_ = 0;
+  std::array<const float*, kMaxBlockLines> x_;
+  std::array<const float*, kMaxBlockLines> dy_;
+};
+
+// The output pixels of a line for which the group lies inside the image.
+IndexRange GroupPixels(const Summation& run, const Unit& unit) {
+  const Conv2dGeometry& g = run.g;
+  if (run.cut.pads_lines) return {0, static_cast<size_t>(g.out_width)};
+  const int64_t left = unit.group - g.padding;  // column in the image of the first window's tap
+  const int64_t begin = left >= 0 ? 0 : std::min(g.out_width, (g.stride - 1 - left) / g.stride);
+  const int64_t end = left >= g.width ? begin : (g.width - 1 - left) / g.stride + 1;
+  return {static_cast<size_t>(begin), static_cast<size_t>(std::clamp(end, begin, g.out_width))};
+}
+
+void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, float* sums) {
+  const Conv2dGeometry& g = run.g;
+  const IndexRange columns = UnitColumns(run, unit);
+  const IndexRange pixels = GroupPixels(run, unit);
+  if (lines.count() == 0 || pixels.size() == 0) return;
+  const int64_t first_pixel = static_cast<int64_t>(pixels.begin) * g.stride +
+                              (run.cut.pads_lines ? 0 : unit.group - g.padding);
+  AddOuterProducts({.a = lines.x(),
+                    .b = lines.dy(),
+                    .a_offset = first_pixel * g.channels + static_cast<int64_t>(unit.rows.begin),
+                    .b_offset = static_cast<int64_t>(pixels.begin) * g.out_channels +
+                                static_cast<int64_t>(columns.begin),
+                    .a_step = static_cast<size_t>(g.stride * g.channels),
+                    .b_step = static_cast<size_t>(g.out_channels),
+                    .segments = lines.count(),
+                    .depth = pixels.size(),
+                    .rows = unit.rows.size(),
+                    .columns = columns.size(),
+                    .sums = sums,
+                    .sums_stride = run.cut.unit_columns});
+}
+
+// The `share`-th of `shares` equal shares of so many floats. Inlined always: the compiler takes a
+// function that does nothing but this for one that does nothing.
+[[gnu::always_inline]] inline void PrefetchShare(const float* data, int64_t count, size_t share,
+                                                 size_t shares) {
+  constexpr size_t kCacheLineFloats = 16;
+  const auto floats = static_cast<size_t>(count);
+  const size_t end = floats * (share + 1) / shares;
+  for (size_t i = floats * share / shares; i < end; i += kCacheLineFloats) {
+    __builtin_prefetch(data + i, /*rw=*/0, /*locality=*/2);
+  }
+}
+
+// Asks for a share of what the next block of output lines reads, so that it comes while this one is
+// summed. Where there is little to do for each line, or lines in between are not read, the
+// hardware's own guesses are better.
+[[gnu::always_inline]] inline void PrefetchBlock(const Summation& run, IndexRange lines,
+                                                 size_t share, size_t shares) {
+  constexpr size_t kFewShares = 8;
+  const Conv2dGeometry& g = run.g;
+  if (lines.size() == 0 || shares < kFewShares || g.kernel_height < g.stride) return;
+  const auto image_line = [&](size_t line) {
+    const auto index = static_cast<int64_t>(line);
+    const int64_t row = std::min(g.height, index % g.out_height * g.stride);
+    return index / g.out_height * g.height + row;
+  };
+  const int64_t first = image_line(lines.begin);
+  const int64_t last = image_line(lines.end - 1);
+  PrefetchShare(run.x.InPlace(first), (last - first + 1) * g.width * g.channels, share, shares);
+  const int64_t line_floats = g.out_width * g.out_channels;
+  PrefetchShare(run.dy + static_cast<int64_t>(lines.begin) * line_floats,
+                static_cast<int64_t>(lines.size()) * line_floats, share, shares);
+}
+
+void SumUnits(const Summation& run, IndexRange units, size_t part, size_t thread, float* sums) {
+  std::fill_n(sums, units.size() * run.cut.unit_floats(), 0.0F);
+  BlockLines lines(run, run.scratch + thread * run.blocks.floats_per_thread());
+  const IndexRange all = run.cut.parts.Piece(part);
+  for (size_t begin = all.begin; begin < all.end; begin += run.cut.block_lines) {
+    const size_t end = std::min(all.end, begin + run.cut.block_lines);
+    const IndexRange next{end, std::min(all.end, end + run.cut.block_lines)};
+    lines.SetBlock({begin, end});
+    for (size_t index = units.begin; index < units.end; ++index) {
+      const Unit unit = UnitAt(run.cut, index);
+      lines.SetTapRow(unit.tap_row);
+      PrefetchBlock(run, next, index - units.begin, units.size());
+      AddUnit(run, unit, lines, sums + (index - units.begin) * run.cut.unit_floats());
+    }
+  }
+}
+
+// Adds the parts of a unit, `part_stride` floats apart, and writes them to dw, transposed.
+void FinishUnit(const Summation& run, size_t index, float* sums, size_t part_stride) {
+  const Unit unit = UnitAt(run.cut, index);
+  const size_t floats = unit.rows.size() * run.cut.unit_columns;
+  for (size_t part = 1; part < run.cut.parts.count; ++part) {
+    const float* others = sums + part * part_stride;
+    for (size_t i = 0; i < floats; ++i) sums[i] += others[i];
+  }
+  const Conv2dGeometry& g = run.g;
+  const IndexRange columns = UnitColumns(run, unit);
+  const auto window = static_cast<size_t>(g.window_elements());
+  const size_t group =
+      static_cast<size_t>(unit.tap_row) * run.cut.groups + static_cast<size_t>(unit.group);
+  float* out = run.dw + columns.begin * window + group * run.cut.rows.total + unit.rows.begin;
+  TransposedPacker(sums, run.cut.unit_columns)({0, columns.size(), 0, unit.rows.size()}, out,
+                                               window);
+}
+
+// Several parts: all sum up a region at a time.
+void SumRegion(const Summation& run, IndexRange region, ThreadPool& pool) {
+  const size_t unit_floats = run.cut.unit_floats();
+  const size_t part_stride = region.size() * unit_floats;
+  float* sums = run.scratch_end - run.cut.parts.count * part_stride;
+  const EqualPieces chunks = CutEqually(region.size(), run.blocks.chunk_units);
+  pool.Run(chunks.count * run.cut.parts.count, [&](size_t chunk, size_t thread) {
+    const size_t part = chunk / chunks.count;
+    const IndexRange units = chunks.Piece(chunk % chunks.count);
+    SumUnits(run, {region.begin + units.begin, region.begin + units.end}, part, thread,
+             sums + part * part_stride + units.begin * unit_floats);
+  });
+  pool.Run(region.size(), [&](size_t unit, size_t /*thread*/) {
+    FinishUnit(run, region.begin + unit, sums + unit * unit_floats, part_stride);
+  });
+}
+
+// A single part: each thread finishes what it sums. The first thread, which always works, has the
+// end of the scratch.
+void SumOnce(const Summation& run, ThreadPool& pool) {
+  const size_t unit_floats = run.cut.unit_floats();
+  const EqualPieces chunks = CutEqually(run.cut.num_units(), run.blocks.chunk_units);
+  pool.Run(chunks.count, [&](size_t chunk, size_t thread) {
+    const IndexRange units = chunks.Piece(chunk);
+    float* sums = run.scratch_end - (thread + 1) * run.blocks.region_units * unit_floats;
+    SumUnits(run, units, 0, thread, sums);
+    for (size_t unit = units.begin; unit < units.end; ++unit) {
+      FinishUnit(run, unit, sums + (unit - units.begin) * unit_floats, 0);
+    }
+  });
+}
+
+}  // namespace
+
+size_t Conv2dGradWeightCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  const Conv2dGeometry g = Conv2dGradWeightGeometryOf(call).value();
+  if (g.flops() == 0) return 0;
+  const auto threads = static_cast<size_t>(limits.threads);
+  return ChooseGradWeightBlocks(g, threads, threads * limits.scratch_bytes_per_thread)
+      .ScratchBytes(threads);
+}
+
+void Conv2dGradWeightCpu::Run(const KernelCall& call) {
+  const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
+  const Conv2dGeometry g = Conv2dGradWeightGeometryOf({inputs, {}, call.attributes}).value();
+  float* dw = call.Out<float>(0);
+  if (g.flops() == 0) {
+    std::fill_n(dw, g.w_shape().elements(), 0.0F);
+    return;
+  }
+  const auto threads = static_cast<size_t>(call.pool.num_threads());
+  const Summation run{g,
+                      CutGradWeight(g),
+                      ChooseGradWeightBlocks(g, threads, call.scratch.size()),
+                      LinePacker(call.In<float>(0), g.width, g.channels),
+                      call.In<float>(1),
+                      dw,
+                      reinterpret_cast<float*>(call.scratch.data()),
+                      reinterpret_cast<float*>(call.scratch.data() + call.scratch.size())};
+  THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= call.scratch.size(),
+                "{} bytes of scratch, {} needed", call.scratch.size(),
+                run.blocks.ScratchBytes(threads));
+  if (run.cut.parts.count == 1) return SumOnce(run, call.pool);
+  const EqualPieces regions = CutEqually(run.cut.num_units(), run.blocks.region_units);
+  for (size_t region = 0; region < regions.count; ++region) {
+    SumRegion(run, regions.Piece(region), call.pool);
+  }
+}
+
+}  // namespace thimble

@@ -1,0 +1,45 @@
+// How a LineConvolution is cut: by shape, threads and scratch, and without changing any bit.
+#pragma once
+
+#include <cstddef>
+
+#include "thimble/device/cpu/gemm/blocking.h"
+#include "thimble/ops/conv2d/window_grid.h"
+
+namespace thimble {
+
+struct LineBlocks {
+  // A chunk: output lines of one image, and pixels of each.
+  size_t lines = 1;
+  size_t columns = 1;
+  // A region: output channels, tap rows, and elements of a tap row (all, unless it is one row).
+  size_t out_channels = 0;
+  size_t tap_rows = 0;
+  size_t row_elements = 0;
+
+  // Scratch: the band of image lines of each thread, then the weights that all share. In floats.
+  size_t line_floats = 0;  // 0: lines are read where they lie
+  size_t band_floats = 0;
+  size_t weight_floats = 0;
+  size_t ScratchBytes(size_t threads) const {
+    // Whole cache lines: the weights, which end where the scratch ends, stay aligned.
+    return CeilDivide((weight_floats + threads * band_floats) * sizeof(float), 64) * 64;
+  }
+};
+
+// Image lines from one output line of a chunk to the next in the band: none are left out.
+inline size_t BandStep(const WindowGrid& grid, size_t tap_rows) {
+  return std::min(static_cast<size_t>(grid.stride), tap_rows);
+}
+
+// The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones. Asked
+// again with the bytes these blocks need, gives the same ones.
+LineBlocks ChooseLineBlocks(const WindowGrid& grid, size_t out_channels, size_t threads,
+                            size_t scratch_bytes);
+
+// For phases that are worked on together: chunks of the same lines and columns, and all weights in
+// one region.
+LineBlocks LargestLineBlocks(const WindowGrid& grid, size_t out_channels);
+LineBlocks BlocksOfPhase(const WindowGrid& grid, const LineBlocks& chunk);
+
+}  // namespace thimble

@@ -1,0 +1,40 @@
+// LinePacker: how the convolutions read a batch of images. With the packers of the weights the one
+// place that knows how numbers are stored; everything behind it sees fp32 lines.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace thimble {
+
+class LinePacker {
+ public:
+  LinePacker(const float* images, int64_t width, int64_t channels)
+      : images_(images), width_(width), channels_(channels) {}
+
+  // Writes pixels [first, first + count) of a line; those outside the image are zeros. Lines are
+  // numbered through the batch.
+  void operator()(int64_t line, int64_t first, int64_t count, float* out) const {
+    const int64_t begin = std::clamp<int64_t>(first, 0, width_);
+    const int64_t end = std::clamp<int64_t>(first + count, begin, width_);
+    const int64_t before = std::min(count, begin - first);
+    const int64_t after = count - before - (end - begin);
+    out = std::fill_n(out, before * channels_, 0.0F);
+    out = std::copy_n(InPlace(line) + begin * channels_, (end - begin) * channels_, out);
+    std::fill_n(out, after * channels_, 0.0F);
+  }
+
+  // The same memory as a single line of so many pixels.
+  LinePacker OneLine(int64_t pixels) const { return {images_, pixels, channels_}; }
+
+  // The line itself, for windows that do not reach outside and storage that is plain fp32, as all
+  // is so far.
+  const float* InPlace(int64_t line) const { return images_ + line * width_ * channels_; }
+
+ private:
+  const float* images_;  // (B, H, W, C)
+  int64_t width_;
+  int64_t channels_;
+};
+
+}  // namespace thimble

@@ -2,6 +2,7 @@
 // wrong shapes against their messages.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -114,10 +115,15 @@ TEST(Conv2dTest, Gradient) {
   }
 }
 
-// Scratch of the call's kernel.
+// The kernel of those who ask for nothing special.
+const Kernel& DefaultKernel(const OpDef& op) {
+  return *std::find_if(op.kernels().begin(), op.kernels().end(),
+                       [](const Kernel& kernel) { return kernel.option.empty(); });
+}
+
 size_t ScratchBytes(const OpCase& op_case, const KernelLimits& limits) {
   const PreparedCase prepared(op_case);
-  return prepared.op.kernels()[0].scratch_bytes(prepared.call(), limits);
+  return DefaultKernel(prepared.op).scratch_bytes(prepared.call(), limits);
 }
 
 TEST(Conv2dTest, ScratchStaysWithinItsLimit) {
@@ -144,7 +150,7 @@ TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
     for (const OpCase& op_case : {c.Forward(), c.GradWeight(), c.GradInput()}) {
       const PreparedCase prepared(op_case);
       const auto inputs = RandomInputs(prepared, 1.0);
-      const Kernel& kernel = prepared.op.kernels()[0];
+      const Kernel& kernel = DefaultKernel(prepared.op);
       const auto first = RunKernel(prepared, kernel, inputs, {});
       for (int threads : {1, 8}) {
         // The last one is far too little: the smallest blocks are taken.

@@ -100,8 +100,9 @@ GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, size_t threads,
   const size_t units = parts == 1 ? cut.num_units() : blocks.region_units;
   const size_t chunks =
       threads * (units < cut.num_units() ? kChunksPerThreadInRegion : kChunksPerThread);
-  blocks.chunk_units = std::max<size_t>(1, std::min({CeilDivide(units, CeilDivide(chunks, parts)),
-                                                     room, kMaxChunkFloats / cut.unit_floats()}));
+  const size_t most = std::max<size_t>(1, std::min({CeilDivide(units, CeilDivide(chunks, parts)),
+                                                    room, kMaxChunkFloats / cut.unit_floats()}));
+  blocks.chunk_units = CutEqually(units, most).size;
   if (parts == 1) blocks.region_units = blocks.chunk_units;
   blocks.sum_floats = copies * blocks.region_units * cut.unit_floats();
   return blocks;

@@ -123,10 +123,10 @@ Result<void> CheckSkippedPasses(const PlanOptions& options) {
   return {};
 }
 
-Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
-                      const PlanOptions& options) {
-  THIMBLE_TRY(CheckSkippedPasses(options));
-  THIMBLE_TRY(VerifyGraph(graph, ops));
+namespace {
+
+Result<Plan> RunPasses(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
+                       const PlanOptions& options) {
   PlanDraft draft = StartDraft(graph, residents);
   for (const auto& pass : PlanPasses()) {
     const std::string name(pass->Info().name);
@@ -140,7 +140,29 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
     draft.decisions.push_back(
         {name, what, static_cast<int64_t>(before) - static_cast<int64_t>(after), 0});
   }
-  THIMBLE_ASSIGN_OR_RETURN(Plan plan, Assemble(std::move(draft), options));
+  return Assemble(std::move(draft), options);
+}
+
+}  // namespace
+
+Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
+                      const PlanOptions& options) {
+  THIMBLE_TRY(CheckSkippedPasses(options));
+  THIMBLE_TRY(VerifyGraph(graph, ops));
+  THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options));
+  // A buffer of values computed in place cannot lie in two places, so fewer bytes alive may be
+  // placed a little worse. Which it is shows only at the end.
+  if (!options.skipped_passes.contains("in-place")) {
+    PlanOptions apart = options;
+    apart.skipped_passes.insert("in-place");
+    THIMBLE_ASSIGN_OR_RETURN(Plan other, RunPasses(graph, ops, residents, apart));
+    if (other.arena_bytes < plan.arena_bytes) {
+      plan = std::move(other);
+      const bool placed = !options.skipped_passes.contains("placement");
+      plan.decisions.insert(plan.decisions.end() - (placed ? 1 : 0),
+                            {"in-place", "left out: its buffers would be placed worse", 0, 0});
+    }
+  }
   if (auto verified = VerifyPlan(ops, plan); !verified.ok()) {
     return Failed("the plan failed its verification: " + verified.error().message);
   }

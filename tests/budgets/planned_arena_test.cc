@@ -17,7 +17,7 @@ struct Budget {
 
 // Two threads, default scratch and prefetch ring, training and evaluation on 50000 + 10000 images.
 constexpr Budget kBudgets[] = {
-    {"wrn-10-1", 1, 1404288},      //
+    {"wrn-10-1", 1, 1402304},      //
     {"wrn-10-1", 10, 6995840},     //
     {"wrn-10-1", 100, 61651840},   //
     {"wrn-16-2", 1, 8536512},      //

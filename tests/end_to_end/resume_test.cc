@@ -109,7 +109,7 @@ TEST_F(ResumeEndToEnd, WinogradGoesOnWithOtherMeans) {
     process.Signal(SIGKILL);
     process.Wait();
   }
-  RunWell(Options(5) + "--conv winograd --resume --out @/run --threads 3 --scratch 512k");
+  RunWell("train --config @/run/config.toml --resume --out @/run --threads 3 --scratch 512k");
   ExpectSameRun(At("whole"), At("run"));
 }
 

@@ -16,10 +16,6 @@ namespace {
 // No further from the bytes alive at the fullest step than this: padding and what packing loses.
 constexpr double kMaxGap = 0.03;
 
-// Fewer bytes alive may by bad luck be packed this much worse: 256 bytes for wrn-10-1 at batch 10,
-// whose values computed in place are one buffer that cannot be laid in two places.
-constexpr size_t kPackingSlackBytes = 256;
-
 struct ModelCase {
   const char* model;
   int64_t batch;
@@ -65,8 +61,7 @@ TEST_P(PipelineModelsTest, SkippingAPassNeverNeedsLess) {
   for (const char* pass : {"order", "in-place", "placement"}) {
     const Plan without = MakeTrainingPlan({pass});
     EXPECT_TRUE(VerifyPlan(BuiltinOps(), without).ok()) << pass;
-    EXPECT_GE(without.lower_bound_bytes, plan.lower_bound_bytes) << pass;
-    EXPECT_GE(without.arena_bytes + kPackingSlackBytes, plan.arena_bytes) << pass;
+    EXPECT_GE(without.arena_bytes, plan.arena_bytes) << pass;
   }
   EXPECT_GT(2 * MakeTrainingPlan({"placement"}).arena_bytes, 3 * plan.arena_bytes);
 }

@@ -59,6 +59,25 @@ class BestBlocks {
   size_t bytes_ = SIZE_MAX;
 };
 
+// Cycles for one tile of the weight gradient.
+double GradientCost(const WinogradShape& shape, const WinogradBlocks& blocks, size_t parts,
+                    size_t threads) {
+  const size_t blocks_in = CeilDivide(shape.channels, blocks.channels);
+  const size_t blocks_out = CeilDivide(shape.out_channels, blocks.out_channels);
+  const double channels = static_cast<double>(shape.channels) / 16;
+  const double out_channels = static_cast<double>(WholeStrips(shape.out_channels)) / 16;
+  // Sums are loaded and stored once for each group.
+  const double products =
+      kProductCycles * channels * 16 * out_channels * (1 + 2.5 / static_cast<double>(blocks.tiles));
+  const double transforms = kInputCycles * channels * static_cast<double>(blocks_out) +
+                            kOutputCycles * out_channels * static_cast<double>(blocks_in);
+  // Where blocks are few, threads wait for the last ones.
+  const size_t chunks = parts * blocks_in * blocks_out;
+  const double waiting =
+      static_cast<double>(CeilDivide(chunks, threads) * threads) / static_cast<double>(chunks);
+  return waiting * (products + transforms);
+}
+
 constexpr size_t kConvolutionGroups[] = {14, 7, 4, 2, 1};
 constexpr size_t kGradientGroups[] = {112, 84, 56, 42, 28, 14, 7, 4, 2, 1};
 
@@ -98,35 +117,27 @@ size_t WinogradGradientParts(const WinogradShape& shape) {
 
 WinogradBlocks ChooseWinogradGradientBlocks(const WinogradShape& shape, size_t threads,
                                             size_t scratch_bytes) {
-  const double channels = static_cast<double>(shape.channels) / 16;
-  const double out_channels = static_cast<double>(WholeStrips(shape.out_channels)) / 16;
   const size_t parts = WinogradGradientParts(shape);
   BestBlocks best(threads, scratch_bytes);
   WinogradBlocks blocks;
   // Rounded to whole cache lines.
   blocks.shared_floats =
       RoundUp((parts - 1) * kWinogradTaps * shape.channels * shape.out_channels, 16);
-  const size_t most_channels = CutEqually(shape.channels, kWinogradChannels).size;
-  ForEachBlockSize(most_channels, 16, [&](size_t block_in) {
-    ForEachBlockSize(
-        std::min(shape.out_channels, kWinogradChannels), kMaxTileColumns, [&](size_t block_out) {
-          for (size_t tiles : kGradientGroups) {
-            if (tiles > 14 && tiles > shape.tiles) continue;
-            blocks.tiles = tiles;
-            blocks.channels = block_in;
-            blocks.out_channels = block_out;
-            blocks.floats_per_thread = WinogradFloats(tiles, block_in) +
-                                       WinogradFloats(tiles, block_out) +
-                                       WinogradFloats(block_in, block_out);
-            const auto times_input = static_cast<double>(CeilDivide(shape.out_channels, block_out));
-            const auto times_output = static_cast<double>(CeilDivide(shape.channels, block_in));
-            // Sums are loaded and stored once for each group.
-            const double product = kProductCycles * channels * 16 * out_channels *
-                                   (1 + 2.5 / static_cast<double>(tiles));
-            best.Consider(blocks, product + kInputCycles * channels * times_input +
-                                      kOutputCycles * out_channels * times_output);
-          }
-        });
+  const size_t most_in = CutEqually(shape.channels, kWinogradChannels).size;
+  const size_t most_out = std::min(shape.out_channels, kWinogradChannels);
+  ForEachBlockSize(most_in, 16, [&](size_t block_in) {
+    ForEachBlockSize(most_out, kMaxTileColumns, [&](size_t block_out) {
+      for (size_t tiles : kGradientGroups) {
+        if (tiles > 14 && tiles > shape.tiles) continue;
+        blocks.tiles = tiles;
+        blocks.channels = block_in;
+        blocks.out_channels = block_out;
+        blocks.floats_per_thread = WinogradFloats(tiles, block_in) +
+                                   WinogradFloats(tiles, block_out) +
+                                   WinogradFloats(block_in, block_out);
+        best.Consider(blocks, GradientCost(shape, blocks, parts, threads));
+      }
+    });
   });
   return best.best();
 }

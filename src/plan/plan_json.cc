@@ -70,6 +70,7 @@ Json TechniquesJson(const Plan& plan) {
       techniques.push_back({{"name", decision.pass},
                             {"class", Name(pass->Info().exactness)},
                             {"what", pass->Info().what},
+                            {"done", decision.what},
                             {"saved_bytes", decision.saved_bytes},
                             {"added_flops", decision.added_flops}});
     }

@@ -54,6 +54,9 @@ std::string PlanText(const Program& program, const OpRegistry& ops, const std::s
   text += fmt::format("arithmetic {:.2f} GFLOP forward, {:.2f} GFLOP per step\n",
                       static_cast<double>(cost.forward_flops) / 1e9,
                       static_cast<double>(cost.step_flops) / 1e9);
+  for (const Decision& decision : plan.decisions) {
+    if (decision.pass == "kernels") text += fmt::format("{}: equal to rounding\n", decision.what);
+  }
   const auto arena_bytes = static_cast<int64_t>(program.arena_bytes);
   if (budget_bytes > 0 && arena_bytes <= budget_bytes) {
     text += fmt::format("fits the budget of {}\n", FormatBytes(budget_bytes));

@@ -142,6 +142,7 @@ Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier
                                 const ImageCounts& counts, const OpRegistry& ops) {
   TrainConfig plain = config;
   plain.without.clear();
+  plain.conv = TrainConfig().conv;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeTrainingProgram(plain, model, counts, ops));
   return static_cast<int64_t>(program.program.arena_bytes);

@@ -80,6 +80,16 @@ TEST_F(PlanEndToEnd, LeavingPassesOutCosts) {
   EXPECT_EQ(without["plain_arena_bytes"], with["arena_bytes"]);
 }
 
+TEST_F(PlanEndToEnd, SaysWhenResultsAreEqualToRoundingOnly) {
+  EXPECT_THAT(RunWell("plan --batch 10").out, Not(HasSubstr("rounding")));
+  EXPECT_THAT(RunWell("plan --batch 10 --conv winograd").out,
+              HasSubstr("winograd for 66 of 263 nodes: equal to rounding"));
+  const auto plan = ParseObject(RunWell("plan --batch 10 --conv winograd --json").out);
+  EXPECT_EQ(plan["techniques"][0]["name"], "kernels");
+  EXPECT_EQ(plan["techniques"][0]["class"], "equal");
+  EXPECT_LT(plan["plain_arena_bytes"], plan["arena_bytes"]);
+}
+
 TEST_F(PlanEndToEnd, CifarNeedsNoFilesToPlan) {
   RunWell("plan --model wrn-10-1 --data cifar10");
   RunWell("plan --model wrn-10-1 --data cifar100:/nowhere");

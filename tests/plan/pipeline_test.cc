@@ -30,7 +30,10 @@ TEST(PipelineTest, RunsThePassesInThisOrder) {
   std::vector<std::string> names;
   for (const auto& pass : PlanPasses()) {
     names.emplace_back(pass->Info().name);
-    EXPECT_EQ(pass->Info().exactness, Exactness::kSameBits) << names.back();
+    // Kernels are a technique only where some were asked for, which then round differently.
+    const bool asked_for = pass->Info().name == "kernels";
+    EXPECT_EQ(pass->Info().exactness, asked_for ? Exactness::kEqual : Exactness::kSameBits)
+        << pass->Info().name;
     EXPECT_FALSE(pass->Info().what.empty()) << names.back();
   }
   EXPECT_THAT(names, ElementsAre("kernels", "order", "in-place", "placement"));

@@ -50,7 +50,8 @@ Result<KernelChoice> Choose(const OpDef& op, const OpCall& call, const Node& nod
 class ChooseKernelsPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    return {"kernels", Exactness::kSameBits, "choose a kernel for every node"};
+    // Recorded only where kernels were asked for that round differently.
+    return {"kernels", Exactness::kEqual, "run the kernels that were asked for"};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,

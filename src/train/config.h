@@ -26,7 +26,7 @@ struct TrainConfig {
   int64_t epochs = 1;
   int64_t steps = 0;  // 0: as many as the epochs have
   uint64_t seed = 1;
-  std::string init = {};  // weights to start from, instead of random ones
+  std::string init = {};        // weights to start from, instead of random ones
   std::string conv = "direct";  // or winograd: fewer multiplications, other roundings
   // Memory
   int64_t scratch_bytes = 1 << 20;     // per thread

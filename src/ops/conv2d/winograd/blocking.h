@@ -5,6 +5,9 @@
 
 #include <cstddef>
 
+#include "thimble/device/cpu/gemm/micro_kernel.h"
+#include "thimble/ops/conv2d/winograd/tiles.h"
+
 namespace thimble {
 
 // A convolution with K filters of 3 x 3 x C over this many tiles of 4 x 4 outputs.
@@ -30,13 +33,13 @@ struct WinogradBlocks {
 // the points from falling into the same cache sets.
 constexpr size_t WinogradPointStride(size_t rows, size_t columns) { return rows * columns + 16; }
 constexpr size_t WinogradFloats(size_t rows, size_t columns) {
-  return 36 * WinogradPointStride(rows, columns);
+  return kWinogradPoints * WinogradPointStride(rows, columns);
 }
 
 // Filters are transformed this many input channels at a time; their taps, packed, take
 // kTapFloats of a thread's scratch.
 inline constexpr size_t kTapRows = 16;
-inline constexpr size_t kTapFloats = 9 * kTapRows * 32;
+inline constexpr size_t kTapFloats = kWinogradTaps * kTapRows * kMaxTileColumns;
 
 // Convolution: the transformed filters of a block are shared; each thread has the values and
 // products of a group of tiles.

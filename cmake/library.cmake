@@ -6,6 +6,12 @@ file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/include/thi
 file(GLOB_RECURSE THIMBLE_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cc)
 # Counting malloc replaces malloc for a whole program: programs of ours link it, the library does not.
 list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "malloc_interposer\\.cc$")
+# With CUDA its device and the kernels beside those of the CPU; without, a file that says so.
+if(THIMBLE_WITH_CUDA)
+  list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/device/without_cuda/")
+else()
+  list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/device/cuda/|_cuda\\.cc$")
+endif()
 
 add_library(thimble STATIC ${THIMBLE_SOURCES})
 add_library(thimble::thimble ALIAS thimble)
@@ -23,3 +29,18 @@ target_compile_definitions(thimble PRIVATE
 # A product may be contracted to a fused multiply-add only where the source says so (hn::MulAdd), or
 # results would differ between the compiler's moods.
 target_compile_options(thimble PRIVATE -ffp-contract=off)
+
+# GPU code is made apart: it sees nothing of the libraries that the rest is built with.
+if(THIMBLE_WITH_CUDA)
+  file(GLOB_RECURSE THIMBLE_GPU_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cu)
+  add_library(thimble_gpu_code OBJECT ${THIMBLE_GPU_SOURCES})
+  target_include_directories(thimble_gpu_code PRIVATE ${CMAKE_BINARY_DIR}/include)
+  # The same rule on the device: a product is fused with a sum only where the source says fmaf.
+  target_compile_options(thimble_gpu_code PRIVATE --fmad=false --expt-relaxed-constexpr -lineinfo
+    $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
+  target_sources(thimble PRIVATE $<TARGET_OBJECTS:thimble_gpu_code>)
+  target_compile_definitions(thimble PRIVATE THIMBLE_WITH_CUDA)
+  target_include_directories(thimble SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  find_package(CUDAToolkit REQUIRED)
+  target_link_libraries(thimble PUBLIC CUDA::cudart_static)
+endif()

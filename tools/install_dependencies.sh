@@ -39,5 +39,5 @@ install_packages() {
 
 # A compiler cache is used where there is one, and not missed where there is none.
 if command -v ccache >/dev/null; then
-  export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+  export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
 fi

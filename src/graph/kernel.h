@@ -7,18 +7,16 @@
 #include <span>
 #include <string_view>
 
+#include "thimble/device/device_kind.h"
 #include "thimble/graph/attributes.h"
 #include "thimble/tensor/shape.h"
 #include "thimble/tensor/tensor_view.h"
 
+struct CUstream_st;  // a CUDA stream, as its runtime calls it
+
 namespace thimble {
 
 class ThreadPool;
-
-enum class DeviceKind { kCpu, kCuda };
-constexpr std::string_view Name(DeviceKind device) {
-  return device == DeviceKind::kCpu ? "cpu" : "cuda";
-}
 
 // Shapes and constants of one node: what shape rules, costs and kernels decide from.
 struct OpCall {
@@ -43,7 +41,8 @@ struct KernelCall {
   // Exactly the planned size, 64-byte aligned. A kernel writes its last word in every run, so that
   // what is measured is what was booked.
   std::span<std::byte> scratch;
-  ThreadPool& pool;
+  ThreadPool& pool;               // kernels of the CPU work with these threads
+  CUstream_st* stream = nullptr;  // kernels of CUDA launch here and do not wait
 
   const Shape& in_shape(size_t input) const { return inputs[input].shape; }
   const Shape& out_shape(size_t output) const { return outputs[output].shape; }
@@ -69,12 +68,15 @@ struct Kernel {
   std::string_view (*declines)(const OpCall& call) = nullptr;
   size_t (*scratch_bytes)(const OpCall& call, const KernelLimits& limits) = nullptr;
   void (*run)(const KernelCall& call) = nullptr;
+  // Null, or how the calls of consecutive steps are run at once, in the bits of running them one by
+  // one. No call may touch what another one writes.
+  void (*run_group)(std::span<const KernelCall> calls) = nullptr;
 };
 
 // A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them,
-// `static size_t ScratchBytes(const OpCall&, const KernelLimits&)` and
-// `static constexpr std::string_view kOption`, `static constexpr double kRounding`; MakeKernel
-// turns it into a row.
+// `static size_t ScratchBytes(const OpCall&, const KernelLimits&)`,
+// `static void RunGroup(std::span<const KernelCall>)` and `static constexpr std::string_view
+// kOption`, `static constexpr double kRounding`; MakeKernel turns it into a row.
 template <class Type>
 constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
                             std::string_view (*declines)(const OpCall&)) {
@@ -83,6 +85,7 @@ constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
   kernel.device = device;
   kernel.declines = declines;
   kernel.run = &Type::Run;
+  if constexpr (requires { &Type::RunGroup; }) kernel.run_group = &Type::RunGroup;
   if constexpr (requires { Type::kOption; }) kernel.option = Type::kOption;
   if constexpr (requires { Type::kRounding; }) kernel.rounding = Type::kRounding;
   if constexpr (requires(OpCall call, KernelLimits limits) { Type::ScratchBytes(call, limits); }) {
@@ -102,3 +105,9 @@ inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 #define KERNEL(device, type, declines) KERNEL_ON_##device(type, declines)
 #define KERNEL_ON_cpu(type, declines) \
   ::thimble::MakeKernel<type>(#type, ::thimble::DeviceKind::kCpu, &declines),
+#ifdef THIMBLE_WITH_CUDA
+#define KERNEL_ON_cuda(type, declines) \
+  ::thimble::MakeKernel<type>(#type, ::thimble::DeviceKind::kCuda, &declines),
+#else
+#define KERNEL_ON_cuda(type, declines)
+#endif

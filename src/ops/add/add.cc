@@ -2,6 +2,7 @@
 // needed.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/add/add_cpu.h"
+#include "thimble/ops/add/add_cuda.h"
 #include "thimble/ops/add/reference.h"
 #include "thimble/ops/shape_rules.h"
 

@@ -1,0 +1,15 @@
+#include "thimble/device/cuda/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace thimble {
+
+void CheckCuda(cudaError_t code, const char* call, const char* file, int line) {
+  if (code == cudaSuccess) return;
+  std::fprintf(stderr, "%s:%d: %s: %s (%s)\n", file, line, call, cudaGetErrorString(code),
+               cudaGetErrorName(code));
+  std::abort();
+}
+
+}  // namespace thimble

@@ -6,8 +6,8 @@
 
 #include "bench/kernel_cases.h"
 #include "thimble/base/result.h"
+#include "thimble/device/cpu/arena.h"
 #include "thimble/device/cpu/thread_pool.h"
-#include "thimble/exec/arena.h"
 
 namespace thimble {
 

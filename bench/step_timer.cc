@@ -85,22 +85,26 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
       program_(std::move(program)),
       executor_(std::move(executor)),
       op_seconds_(plan().steps.size()) {
+  const ImageSpec& format = program_.model.images;
+  images_.resize(
+      static_cast<size_t>(program_.batch * format.height * format.width * format.channels));
+  for (size_t i = 0; i < images_.size(); ++i) {
+    images_[i] = static_cast<uint8_t>(i * 2654435761U >> 13);  // looks random
+  }
+  labels_.resize(static_cast<size_t>(program_.batch));
+  for (size_t i = 0; i < labels_.size(); ++i) {
+    labels_[i] = static_cast<int32_t>(i % static_cast<size_t>(format.classes));
+  }
   InitializeResidents(*executor_, program_.inits, config_.seed);
   for (int warm_up = 0; warm_up < 2; ++warm_up) RunStep();  // the first one is audited
 }
 
 // Anew before each step: the plan may have reused their bytes.
 void StepTimer::FillInputs(size_t plan) {
-  auto images = executor_->View(plan, kImagesInput).As<uint8_t>();
-  for (size_t i = 0; i < images.size(); ++i) {
-    images[i] = static_cast<uint8_t>(i * 2654435761U >> 13);  // looks random
-  }
-  auto labels = executor_->View(plan, kLabelsInput).As<int32_t>();
-  for (size_t i = 0; i < labels.size(); ++i) {
-    labels[i] = static_cast<int32_t>(i % static_cast<size_t>(program_.model.images.classes));
-  }
+  executor_->Write(executor_->View(plan, kImagesInput), std::as_bytes(std::span(images_)));
+  executor_->Write(executor_->View(plan, kLabelsInput), std::as_bytes(std::span(labels_)));
   // Small, so that weights stay ordinary numbers however long the benchmark runs.
-  executor_->View(plan, kLearningRateInput).As<float>()[0] = 0.01F;
+  WriteNumber(*executor_, executor_->View(plan, kLearningRateInput), 0.01F);
 }
 
 double StepTimer::RunStep() {
@@ -135,6 +139,7 @@ std::string StepTimer::ToJson() const {
   const nlohmann::json line = {
       {"model", config_.model},
       {"batch", program_.batch},
+      {"device", executor_->device().name()},
       {"threads", executor_->pool().num_threads()},
       {"simd", ActiveSimdTarget()},
       {"steps", step_seconds_.size()},

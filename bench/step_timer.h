@@ -38,6 +38,8 @@ class StepTimer {
   TrainConfig config_;
   TrainingProgram program_;
   std::unique_ptr<Executor> executor_;
+  std::vector<uint8_t> images_;
+  std::vector<int32_t> labels_;
   std::vector<double> step_seconds_;  // sorted
   std::vector<double> op_seconds_;    // by step of the plan; all measured steps together
 };

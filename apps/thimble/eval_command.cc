@@ -49,8 +49,8 @@ void AddEvalCommand(CLI::App& app, int* exit_code) {
   command->add_option("--part", flags->part, "train, validation or test")
       ->check(CLI::IsMember({"train", "validation", "test"}));
   command->add_flag("--json", flags->json, "print one JSON object");
-  flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "threads", "simd",
-                                 "scratch", "budget"});
+  flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "device", "math",
+                                 "threads", "simd", "scratch", "budget"});
   command->callback([flags, exit_code] {
     const auto result = RunEval(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

@@ -1,63 +1,68 @@
 #include "thimble/exec/executor.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "thimble/base/check.h"
+#include "thimble/device/cpu/arena.h"
 #include "thimble/exec/lifetime_guard.h"
 
 namespace thimble {
 
+static_assert(kArenaAlignment % Arena::kAlignment == 0, "arenas have the sizes of plans");
+
+class Executor::CountedScope {
+ public:
+  explicit CountedScope(Executor& executor)
+      : executor_(executor),
+        before_(ReadAllocationCounts()),
+        device_before_(executor.device_->allocation_calls()) {}
+  ~CountedScope() {
+    const AllocationCounts now = ReadAllocationCounts();
+    AllocationCounts& counts = executor_.allocations_;
+    counts.heap_calls += now.heap_calls - before_.heap_calls;
+    counts.heap_bytes += now.heap_bytes - before_.heap_bytes;
+    counts.map_calls += now.map_calls - before_.map_calls;
+    executor_.device_allocations_ += executor_.device_->allocation_calls() - device_before_;
+  }
+  CountedScope(const CountedScope&) = delete;
+  CountedScope& operator=(const CountedScope&) = delete;
+
+ private:
+  Executor& executor_;
+  AllocationCounts before_;
+  int64_t device_before_;
+};
+
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, const OpRegistry& ops) {
-  THIMBLE_ASSIGN_OR_RETURN(Arena arena, Arena::Map(program.arena_bytes));
-  return std::unique_ptr<Executor>(new Executor(std::move(program), ops, std::move(arena)));
+  const DeviceKind kind = program.plans.empty() ? DeviceKind::kCpu : program.plans.front().device;
+  THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenDevice(kind, program.arena_bytes));
+  return CreateOn(std::move(device), std::move(program), ops);
 }
 
-Executor::Executor(Program program, const OpRegistry& ops, Arena arena)
+std::unique_ptr<Executor> Executor::CreateOn(std::unique_ptr<Device> device, Program program,
+                                             const OpRegistry& ops) {
+  THIMBLE_CHECK(device->arena().size() == program.arena_bytes, "an arena of {} bytes for {}",
+                device->arena().size(), program.arena_bytes);
+  return std::unique_ptr<Executor>(new Executor(std::move(device), std::move(program), ops));
+}
+
+Executor::Executor(std::unique_ptr<Device> device, Program program, const OpRegistry& ops)
     : program_(std::move(program)),
-      arena_(std::move(arena)),
-      audit_(arena_.bytes(), program_.residents) {
+      device_(std::move(device)),
+      audit_(*device_, program_.residents) {
   int threads = 1;
+  if (device_->kind() == DeviceKind::kCpu) {
+    for (const Plan& plan : program_.plans) threads = std::max(threads, plan.limits.threads);
+  }
+  pool_ = std::make_unique<ThreadPool>(threads);
   for (const Plan& plan : program_.plans) {
-    threads = std::max(threads, plan.limits.threads);
-    std::vector<BoundStep> steps;
-    for (const Step& step : plan.steps) steps.push_back(Bind(plan, step, ops));
-    bound_.push_back(std::move(steps));
+    bound_.push_back(std::make_unique<BoundPlan>(plan, ops, *device_, *pool_));
   }
   audited_.resize(program_.plans.size(), false);
-  pool_ = std::make_unique<ThreadPool>(threads);
-}
-
-TensorView Executor::ViewOf(const Plan& plan, ValueId id) const {
-  const Value& value = plan.graph.value(id);
-  const Placement& placement = plan.placement(plan.values[id.index()].buffer);
-  return {arena_.bytes().data() + placement.offset, value.dtype, value.shape};
-}
-
-Executor::BoundStep Executor::Bind(const Plan& plan, const Step& step,
-                                   const OpRegistry& ops) const {
-  const Node& node = plan.graph.node(step.node);
-  BoundStep bound;
-  bound.kernel = &ops.Get(node.op).kernels()[step.kernel];
-  bound.attributes = &node.attributes;
-  for (ValueId input : node.inputs) bound.inputs.push_back(ViewOf(plan, input));
-  for (ValueId output : node.outputs) bound.outputs.push_back(ViewOf(plan, output));
-  if (step.scratch.valid()) {
-    const Placement& scratch = plan.placement(step.scratch);
-    bound.scratch = arena_.bytes().subspan(scratch.offset, scratch.size_bytes);
+  if (!device_->arena_is_host_memory()) {
+    resident_copy_ = device_->AllocateHost(program_.residents.end_bytes);
+    FetchResidents();  // paint, so that residents nobody writes stay as they are
   }
-  return bound;
-}
-
-void Executor::RunStep(const BoundStep& step) {
-  step.kernel->run({step.inputs, step.outputs, *step.attributes, step.scratch, *pool_});
-}
-
-void Executor::CountSince(const AllocationCounts& before) {
-  const AllocationCounts now = ReadAllocationCounts();
-  allocations_.heap_calls += now.heap_calls - before.heap_calls;
-  allocations_.heap_bytes += now.heap_bytes - before.heap_bytes;
-  allocations_.map_calls += now.map_calls - before.map_calls;
 }
 
 void Executor::Prepare(size_t plan) {
@@ -67,35 +72,45 @@ void Executor::Prepare(size_t plan) {
   prepared_ = plan;
 }
 
-void Executor::Run(size_t plan) {
-  RunSteps(plan, [](size_t /*step*/) {});
+void Executor::Begin(size_t plan) {
+  THIMBLE_CHECK(prepared_ == plan, "plan '{}' runs without being prepared", program_.names[plan]);
+  prepared_.reset();
 }
 
-void Executor::RunTimed(size_t plan, std::span<double> step_seconds) {
-  using Clock = std::chrono::steady_clock;
-  THIMBLE_CHECK(step_seconds.size() == bound_[plan].size(), "{} times for {} steps",
-                step_seconds.size(), bound_[plan].size());
-  Clock::time_point before = Clock::now();
-  RunSteps(plan, [&](size_t step) {
-    const Clock::time_point now = Clock::now();
-    step_seconds[step] += std::chrono::duration<double>(now - before).count();
-    before = now;
+void Executor::Run(size_t plan) {
+  Begin(plan);
+  if (auditing_) return RunAudited(plan);
+  std::optional<LifetimeGuard> guard;
+  if (device_->arena_is_host_memory()) guard.emplace(device_->arena(), program_.plans[plan]);
+  const CountedScope counted(*this);
+  device_->Replay(plan, [&] {
+    for (const BoundPlan::Group& group : bound_[plan]->groups()) {
+      for (size_t step = group.first; guard && step < group.end; ++step) guard->BeforeStep(step);
+      bound_[plan]->RunGroup(group);
+      for (size_t step = group.first; guard && step < group.end; ++step) guard->AfterStep(step);
+    }
   });
 }
 
-void Executor::RunSteps(size_t plan, FunctionRef<void(size_t)> after_step) {
-  THIMBLE_CHECK(prepared_ == plan, "plan '{}' runs without being prepared", program_.names[plan]);
-  prepared_.reset();
+void Executor::RunTimed(size_t plan, std::span<double> step_seconds) {
+  THIMBLE_CHECK(step_seconds.size() == bound_[plan]->num_steps(), "{} times for {} steps",
+                step_seconds.size(), bound_[plan]->num_steps());
+  Begin(plan);
   if (auditing_) return RunAudited(plan);
-  LifetimeGuard guard(arena_.bytes(), program_.plans[plan]);
-  const AllocationCounts before = ReadAllocationCounts();
-  for (size_t step = 0; step < bound_[plan].size(); ++step) {
-    guard.BeforeStep(step);
-    RunStep(bound_[plan][step]);
-    guard.AfterStep(step);
-    after_step(step);
+  const CountedScope counted(*this);
+  device_->Time([&](size_t step) { bound_[plan]->RunStep(step); }, step_seconds);
+}
+
+void Executor::RunAudited(size_t plan) {
+  for (size_t step = 0; step < bound_[plan]->num_steps(); ++step) {
+    audit_.BeforeStep(step);
+    {
+      const CountedScope counted(*this);
+      bound_[plan]->RunStep(step);
+    }
+    audit_.AfterStep(step);
   }
-  CountSince(before);
+  audit_.End();
 }
 
 void Executor::ScanArena() { audit_.ScanArena(program_.plans); }
@@ -111,27 +126,55 @@ size_t Executor::planned_peak_bytes() const {
   return peak;
 }
 
-void Executor::RunAudited(size_t plan) {
-  for (size_t step = 0; step < bound_[plan].size(); ++step) {
-    audit_.BeforeStep(step);
-    const AllocationCounts before = ReadAllocationCounts();
-    RunStep(bound_[plan][step]);
-    CountSince(before);
-    audit_.AfterStep(step);
-  }
-  audit_.End();
-}
-
 TensorView Executor::View(size_t plan, std::string_view value) const {
   const ValueId id = program_.plans[plan].graph.Find(value);
   THIMBLE_CHECK(id.valid(), "plan '{}' has no value '{}'", program_.names[plan], value);
-  return ViewOf(program_.plans[plan], id);
+  return ViewOf(program_.plans[plan], id, device_->arena());
+}
+
+void Executor::Write(const TensorView& value, std::span<const std::byte> from) {
+  THIMBLE_CHECK(from.size() == value.size_bytes(), "{} bytes for a value of {}", from.size(),
+                value.size_bytes());
+  device_->Write(value.bytes().data(), from);
+}
+
+void Executor::Read(const TensorView& value, std::span<std::byte> to) const {
+  THIMBLE_CHECK(to.size() == value.size_bytes(), "{} bytes for a value of {}", to.size(),
+                value.size_bytes());
+  device_->Read(value.bytes().data(), to);
+}
+
+void Executor::WriteNow(const TensorView& value, std::span<const std::byte> from) {
+  Write(value, from);
+  device_->Synchronize();
+}
+
+void Executor::ReadNow(const TensorView& value, std::span<std::byte> to) const {
+  Read(value, to);
+  device_->Synchronize();
 }
 
 std::span<std::byte> Executor::ResidentBytes(std::string_view name) const {
   const Resident* resident = program_.residents.Find(name);
   THIMBLE_CHECK(resident != nullptr, "no resident '{}'", name);
-  return arena_.bytes().subspan(resident->offset, resident->size_bytes);
+  const auto bytes = resident_copy_ ? resident_copy_->bytes() : device_->arena();
+  return bytes.subspan(resident->offset, resident->size_bytes);
+}
+
+void Executor::FetchResidents() {
+  if (!resident_copy_) return;
+  device_->Read(device_->arena().data(), resident_copy_->bytes());
+  device_->Synchronize();
+}
+
+// One by one: what lies between them is paint and stays so.
+void Executor::StoreResidents() {
+  if (!resident_copy_) return;
+  for (const Resident& resident : program_.residents.residents) {
+    device_->Write(device_->arena().data() + resident.offset,
+                   resident_copy_->bytes().subspan(resident.offset, resident.size_bytes));
+  }
+  device_->Synchronize();
 }
 
 }  // namespace thimble

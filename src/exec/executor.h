@@ -1,5 +1,11 @@
-// Executor: runs the plans of a program inside one arena. It decides nothing and allocates nothing
-// while it runs; everything is bound to addresses when it is made.
+// Executor: runs the plans of a program inside one arena, on whichever device they were planned
+// for. It decides nothing and allocates nothing while it runs; everything is bound to addresses
+// when it is made.
+//
+//   executor->Prepare(plan);
+//   executor->Write(images, batch);   // views are found once, with View
+//   executor->Run(plan);
+//   executor->ReadNow(loss, {&number, sizeof number});
 #pragma once
 
 #include <memory>
@@ -9,10 +15,10 @@
 #include <vector>
 
 #include "thimble/base/allocation_counter.h"
-#include "thimble/base/function_ref.h"
 #include "thimble/base/result.h"
 #include "thimble/device/cpu/thread_pool.h"
-#include "thimble/exec/arena.h"
+#include "thimble/device/device.h"
+#include "thimble/exec/bound_plan.h"
 #include "thimble/exec/memory_audit.h"
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/program.h"
@@ -21,20 +27,25 @@ namespace thimble {
 
 class Executor {
  public:
-  // `ops` must be the registry the program was planned with and outlive the executor. Maps the
-  // arena and paints it.
+  // `ops` must be the registry the program was planned with and outlive the executor. Opens the
+  // device that the plans are for, with an arena of exactly the planned size, and paints it.
   static Result<std::unique_ptr<Executor>> Create(Program program, const OpRegistry& ops);
+  // The same on this device, whose arena must have the planned size.
+  static std::unique_ptr<Executor> CreateOn(std::unique_ptr<Device> device, Program program,
+                                            const OpRegistry& ops);
 
   const Program& program() const { return program_; }
-  const Arena& arena() const { return arena_; }
+  Device& device() const { return *device_; }
   ThreadPool& pool() { return *pool_; }
 
   // Call before the inputs of a run are written. The first run of each plan is audited: every
   // buffer is measured (see memory_audit.h), at the price of a few passes over memory.
   void Prepare(size_t plan);
-  // Runs all steps of the plan that was prepared. Requires a Prepare of this plan before each run.
+  // Enqueues all steps of the plan that was prepared; on the CPU they are done when it returns.
+  // Requires a Prepare of this plan before each run.
   void Run(size_t plan);
   // The same, and adds the seconds that each step took to `step_seconds`, one element per step.
+  // Waits for the device.
   void RunTimed(size_t plan, std::span<double> step_seconds);
   // Scans the arena between runs; call at the end, before asking audit() for its verdict.
   void ScanArena();
@@ -43,43 +54,62 @@ class Executor {
   size_t planned_peak_bytes() const;
   bool last_run_was_audited() const { return auditing_; }
 
-  // A value of a plan. Inputs are to be written before Run, outputs to be read after it.
-  // Requires that the name exists.
+  // A value of a plan: its address on the device. Requires that the name exists.
   TensorView View(size_t plan, std::string_view value) const;
-  // A resident, whichever plan uses it.
-  std::span<std::byte> ResidentBytes(std::string_view name) const;
+  // Copy a value, in order with the runs. The bytes must be as many as the value has, and stay as
+  // they are until the device has come so far (Device::Wait).
+  void Write(const TensorView& value, std::span<const std::byte> from);
+  void Read(const TensorView& value, std::span<std::byte> to) const;
+  // The same, done when they return.
+  void WriteNow(const TensorView& value, std::span<const std::byte> from);
+  void ReadNow(const TensorView& value, std::span<std::byte> to) const;
 
-  // Heap and mapping calls that happened inside Run so far, from any thread of the program.
+  // A resident as the host sees it, whichever plan uses it: in the arena where that is memory of
+  // the host, elsewhere in a copy of the residents.
+  std::span<std::byte> ResidentBytes(std::string_view name) const;
+  // Brings the copy up to date, or the device. Nothing to do on the CPU.
+  void FetchResidents();
+  void StoreResidents();
+
+  // Heap and mapping calls that happened inside Run so far, from any thread of the program: where
+  // a driver works for us, its own are among them.
   AllocationCounts allocations_in_runs() const { return allocations_; }
+  // Calls inside Run that took or returned memory of the device.
+  int64_t device_allocations_in_runs() const { return device_allocations_; }
   const MemoryAudit& audit() const { return audit_; }
 
  private:
-  struct BoundStep {
-    const Kernel* kernel = nullptr;
-    const Attributes* attributes = nullptr;
-    std::vector<TensorView> inputs;
-    std::vector<TensorView> outputs;
-    std::span<std::byte> scratch;
-  };
+  // Counts what is allocated while it lives.
+  class CountedScope;
 
-  Executor(Program program, const OpRegistry& ops, Arena arena);
-  BoundStep Bind(const Plan& plan, const Step& step, const OpRegistry& ops) const;
-  TensorView ViewOf(const Plan& plan, ValueId value) const;
-  void RunStep(const BoundStep& step);
-  // Calls after_step(step) behind each step.
-  void RunSteps(size_t plan, FunctionRef<void(size_t step)> after_step);
+  Executor(std::unique_ptr<Device> device, Program program, const OpRegistry& ops);
+  // Takes note of the run that begins.
+  void Begin(size_t plan);
   void RunAudited(size_t plan);
-  void CountSince(const AllocationCounts& before);
 
   Program program_;
-  Arena arena_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<HostMemory> resident_copy_;  // none where the arena is memory of the host
   std::unique_ptr<ThreadPool> pool_;
-  std::vector<std::vector<BoundStep>> bound_;  // by plan, by step
+  std::vector<std::unique_ptr<BoundPlan>> bound_;  // by plan
   MemoryAudit audit_;
   std::vector<bool> audited_;       // by plan
   bool auditing_ = false;           // the run prepared last
   std::optional<size_t> prepared_;  // the plan that may run now
   AllocationCounts allocations_;
+  int64_t device_allocations_ = 0;
 };
+
+// A single number among the values.
+template <class T>
+void WriteNumber(Executor& executor, const TensorView& value, T number) {
+  executor.WriteNow(value, std::as_bytes(std::span(&number, 1)));
+}
+template <class T>
+T ReadNumber(const Executor& executor, const TensorView& value) {
+  T number{};
+  executor.ReadNow(value, std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
 
 }  // namespace thimble

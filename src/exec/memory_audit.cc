@@ -3,17 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "thimble/base/byte_size.h"
 
 namespace thimble {
 namespace {
 
-// A signalling NaN with a payload of its own: arithmetic yields quiet NaNs, labels and pixels four
-// in a row do not spell it.
-constexpr uint32_t kPaint = 0x7FA5C35A;
-constexpr size_t kWordBytes = sizeof(kPaint);
 // Enough to see what is wrong; a broken kernel would report thousands.
 constexpr size_t kMaxFaults = 20;
 
@@ -61,24 +56,9 @@ std::vector<Range> Complement(std::vector<Range> covered, size_t size) {
 
 }  // namespace
 
-MemoryAudit::MemoryAudit(std::span<std::byte> arena, const ResidentLayout& residents)
-    : arena_(arena), residents_(residents) {
-  Paint(0, arena_.size());
-}
-
-void MemoryAudit::Paint(size_t begin, size_t end) {
-  for (size_t at = begin; at < end; at += kWordBytes) {
-    std::memcpy(arena_.data() + at, &kPaint, kWordBytes);
-  }
-}
-
-size_t MemoryAudit::UsedBytes(size_t begin, size_t end) const {
-  for (size_t at = end; at > begin; at -= kWordBytes) {
-    uint32_t word = 0;
-    std::memcpy(&word, arena_.data() + at - kWordBytes, kWordBytes);
-    if (word != kPaint) return at - begin;
-  }
-  return 0;
+MemoryAudit::MemoryAudit(Device& device, const ResidentLayout& residents)
+    : device_(device), residents_(residents) {
+  device_.Paint(0, device_.arena().size());
 }
 
 void MemoryAudit::Report(std::string fault) {
@@ -92,14 +72,14 @@ void MemoryAudit::NotePeak(size_t end_bytes) {
 void MemoryAudit::Begin(const Plan& plan) {
   plan_ = &plan;
   measured_buffers_.assign(plan.placements.size(), 0);
-  Paint(residents_.end_bytes, arena_.size());
+  device_.Paint(residents_.end_bytes, device_.arena().size());
 }
 
 void MemoryAudit::BeforeStep(size_t step) {
   for (const Placement& placement : plan_->placements) {
     // What lives from the first step on may be an input that the caller has written already.
     if (placement.resident || placement.live.first != step || step == 0) continue;
-    if (const size_t used = UsedBytes(placement.offset, PaddedEnd(placement)); used != 0) {
+    if (const size_t used = device_.UsedBytes(placement.offset, PaddedEnd(placement)); used != 0) {
       Report(
           fmt::format("before step {}: '{}' at offset {} was written up to byte {} while nothing "
                       "lived there",
@@ -110,7 +90,7 @@ void MemoryAudit::BeforeStep(size_t step) {
 
 void MemoryAudit::Measure(size_t buffer) {
   const Placement& placement = plan_->placements[buffer];
-  const size_t used = UsedBytes(placement.offset, PaddedEnd(placement));
+  const size_t used = device_.UsedBytes(placement.offset, PaddedEnd(placement));
   measured_buffers_[buffer] = used;
   NotePeak(placement.offset + used);
   if (used != placement.size_bytes) {
@@ -125,7 +105,7 @@ void MemoryAudit::AfterStep(size_t step) {
     if (placement.resident || placement.live.end != step + 1) continue;
     Measure(buffer);
     // Outputs of the graph are still to be read.
-    if (step + 1 < plan_->steps.size()) Paint(placement.offset, PaddedEnd(placement));
+    if (step + 1 < plan_->steps.size()) device_.Paint(placement.offset, PaddedEnd(placement));
   }
 }
 
@@ -138,8 +118,8 @@ void MemoryAudit::End() {
       alive.push_back({placement.offset, placement.offset + placement.size_bytes});
     }
   }
-  for (const Range& dead : Complement(std::move(alive), arena_.size())) {
-    if (const size_t used = UsedBytes(dead.begin, dead.end); used != 0) {
+  for (const Range& dead : Complement(std::move(alive), device_.arena().size())) {
+    if (const size_t used = device_.UsedBytes(dead.begin, dead.end); used != 0) {
       const size_t byte = dead.begin + used - 1;
       Report(fmt::format("after the last step: byte {} was written while nothing lived there{}",
                          byte, Surroundings(placements, byte)));
@@ -153,7 +133,7 @@ void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
   std::vector<const Placement*> placements;
   for (const Resident& resident : residents_.residents) {
     const size_t end = RoundUp(resident.offset + resident.size_bytes, kArenaAlignment);
-    const size_t used = UsedBytes(resident.offset, end);
+    const size_t used = device_.UsedBytes(resident.offset, end);
     NotePeak(resident.offset + used);
     if (used != resident.size_bytes) {
       Report(fmt::format("resident '{}' at offset {} has {} bytes planned, {} found in use",
@@ -167,14 +147,14 @@ void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
       placements.push_back(&placement);
     }
   }
-  for (const Range& gap : Complement(std::move(owned), arena_.size())) {
-    if (const size_t used = UsedBytes(gap.begin, gap.end); used != 0) {
+  for (const Range& gap : Complement(std::move(owned), device_.arena().size())) {
+    if (const size_t used = device_.UsedBytes(gap.begin, gap.end); used != 0) {
       const size_t byte = gap.begin + used - 1;
       Report(fmt::format("byte {} belongs to no buffer and was written{}", byte,
                          Surroundings(placements, byte)));
     }
   }
-  NotePeak(UsedBytes(0, arena_.size()));
+  NotePeak(device_.UsedBytes(0, device_.arena().size()));
 }
 
 size_t PlannedPeakBytes(const Plan& plan) {

@@ -7,24 +7,25 @@
 // ever.
 //
 // The unit is a 4-byte word: a word counts as used if any of its bytes changed. The pattern is a
-// NaN, so reading memory before writing it shows in the results.
+// NaN, so reading memory before writing it shows in the results. The device paints and looks; what
+// is painted and what it means is decided here, for all devices alike.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "thimble/base/result.h"
+#include "thimble/device/device.h"
 #include "thimble/plan/plan.h"
 
 namespace thimble {
 
 class MemoryAudit {
  public:
-  // Paints the whole arena. The arena must outlive the audit.
-  MemoryAudit(std::span<std::byte> arena, const ResidentLayout& residents);
+  // Paints the whole arena. The device must outlive the audit.
+  MemoryAudit(Device& device, const ResidentLayout& residents);
 
   // Paints everything but the residents; call before the inputs of the run are written.
   void Begin(const Plan& plan);
@@ -45,14 +46,11 @@ class MemoryAudit {
   const std::vector<size_t>& measured_buffers() const { return measured_buffers_; }
 
  private:
-  void Paint(size_t begin, size_t end);
-  // Bytes from `begin` to the last word in [begin, end) that is not paint.
-  size_t UsedBytes(size_t begin, size_t end) const;
   void Measure(size_t buffer);
   void Report(std::string fault);
   void NotePeak(size_t end_bytes);
 
-  std::span<std::byte> arena_;
+  Device& device_;
   ResidentLayout residents_;
   const Plan* plan_ = nullptr;  // of the run under way
   std::vector<size_t> measured_buffers_;

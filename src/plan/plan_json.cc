@@ -95,6 +95,7 @@ std::string ProgramJson(const Program& program, const OpRegistry& ops) {
     const Plan& plan = program.plans[index];
     const MemoryAccount account = Account(plan);
     plans.push_back({{"name", program.names[index]},
+                     {"device", Name(plan.device)},
                      {"arena_bytes", plan.arena_bytes},
                      {"lower_bound_bytes", plan.lower_bound_bytes},
                      {"peak_step", account.peak_step},
@@ -115,6 +116,7 @@ std::string PlanSummaryJson(const Program& program, const OpRegistry& ops,
   Json json;
   json["model"] = input.model;
   json["batch"] = input.batch;
+  json["device"] = Name(plan.device);
   json["fits"] = input.budget_bytes <= 0 || arena_bytes <= input.budget_bytes;
   if (input.budget_bytes > 0) json["budget_bytes"] = input.budget_bytes;
   json["parameters"] = CountParameters(plan.graph);

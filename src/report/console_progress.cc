@@ -51,7 +51,8 @@ void ConsoleProgress::Line(const std::string& line) {
 
 void ConsoleProgress::OnStart(const TrainingProgram& program, const std::string& run_folder) {
   started_ = Clock::now();
-  Line(fmt::format("{}: {} parameters, arena {} ({} bytes), run folder {}", program.model.name,
+  Line(fmt::format("{} on {}: {} parameters, arena {} ({} bytes), run folder {}",
+                   program.model.name, Name(program.main_plan().device),
                    CountParameters(program.main_plan().graph),
                    FormatBytes(static_cast<int64_t>(program.program.arena_bytes)),
                    program.program.arena_bytes, run_folder));
@@ -96,6 +97,10 @@ std::string SummaryText(const TrainSummary& summary) {
   row("planned peak", summary.planned_peak_bytes);
   row("measured peak", summary.measured_peak_bytes);
   row("process", summary.process_peak_bytes);
+  if (summary.device_memory.driver_bytes > 0) {
+    row("GPU, by its driver", summary.device_memory.driver_bytes);
+    row("of that its context", summary.device_memory.context_bytes);
+  }
   return fmt::format(
       "\n{}\ntest accuracy {:.2f} %, train loss {:.4f}, {} steps in {}, {:.1f} images/s\n"
       "run folder: {}\n",

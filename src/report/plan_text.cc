@@ -46,7 +46,8 @@ std::string PlanText(const Program& program, const OpRegistry& ops, const std::s
   const Plan& plan = program.plans.front();
   const MemoryAccount account = Account(plan);
   const GraphCost cost = CostOf(plan.graph, ops);
-  std::string text = fmt::format("{}: {} parameters\n\n", title, CountParameters(plan.graph));
+  std::string text = fmt::format("{}, {}: {} parameters\n\n", title, Name(plan.device),
+                                 CountParameters(plan.graph));
   text += CategoryTable(account, plan.arena_bytes) + "\n" + LargestTable(plan, account) + "\n";
   text += fmt::format("arena {} ({} bytes), at least {} for this order; kept {}\n",
                       Bytes(program.arena_bytes), program.arena_bytes,

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
-#include <span>
 #include <vector>
 
 #include "thimble/base/result.h"
@@ -16,17 +16,28 @@ namespace thimble {
 
 class BatchFeed {
  public:
-  // The ring lies in the executor's residents; `num_slots` of them. Both arguments must outlive
-  // this.
-  BatchFeed(const BatchSource& source, const Executor& executor, int64_t num_slots);
+  // The ring has `num_slots` slots for batches of `batch` images. It lies in the executor's
+  // residents, or, where the arena is not memory of the host, in memory that the device reads
+  // itself. Both arguments must outlive this.
+  BatchFeed(const BatchSource& source, Executor& executor, int64_t num_slots, int64_t batch);
 
   void Start(int64_t first_step, int64_t end_step);
-  // Writes the batch of the next step, whose number is `step`.
-  Result<void> Next(int64_t step, std::span<uint8_t> images, std::span<int32_t> labels);
+  // Enqueues the batch of the next step, whose number is `step`, as the inputs of the next run.
+  Result<void> Next(int64_t step, const TensorView& images, const TensorView& labels);
 
  private:
+  BatchBuffer SlotInResidents(int64_t slot) const;
+  BatchBuffer SlotInHostMemory(int64_t slot, int64_t batch) const;
+  void Enqueue(const BatchSlot& batch, const TensorView& images, const TensorView& labels);
+  // Waits until the batch enqueued last has been copied.
+  void WaitForCopy();
+
   const BatchSource& source_;
+  Executor& executor_;
+  std::unique_ptr<HostMemory> host_memory_;
   std::optional<Prefetcher> prefetcher_;
+  std::optional<BatchBuffer> only_slot_;  // of a feed without a ring that cannot fill the arena
+  std::optional<DeviceMark> copying_;     // behind the batch enqueued last
 };
 
 }  // namespace thimble

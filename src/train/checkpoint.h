@@ -21,9 +21,10 @@ struct CheckpointInfo {
   int format_version = kCheckpointVersion;  // SaveCheckpoint always writes the current one
   std::string model;                        // "wrn-28-2"
   int64_t step = 0;                         // updates done; not negative
-  std::string simd_target;                  // results are the same bits only on the same target
-  std::string config_digest;                // of the settings that a resumed run must share
-  std::string progress_json;                // the trainer's own; not looked into here
+  // Results are the same bits only on the same target: a SIMD target of the CPU, or "cuda-tf32".
+  std::string simd_target;
+  std::string config_digest;  // of the settings that a resumed run must share
+  std::string progress_json;  // the trainer's own; not looked into here
 
   friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
 };

@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 
+#include "thimble/device/device_kind.h"
 #include "thimble/grad/training_graph.h"
 
 namespace thimble {
@@ -33,7 +34,9 @@ struct TrainConfig {
   int64_t budget_bytes = 0;            // 0: no limit
   std::set<std::string> without = {};  // passes left out, to measure them
   // Where
-  int64_t threads = 0;  // 0: as many as the machine has cores
+  std::string device = "cpu";  // or cuda
+  std::string math = "auto";   // of products: tf32 (cuda) or fp32
+  int64_t threads = 0;         // 0: as many as the machine has cores
   std::string simd = "auto";
   std::string out = {};
   bool resume = false;
@@ -45,5 +48,9 @@ struct TrainConfig {
 
 // The number of threads the run uses: config.threads, or the machine's.
 int ResolvedThreads(const TrainConfig& config);
+// What --device says. Requires a configuration that CheckConfig accepts.
+DeviceKind DeviceOf(const TrainConfig& config);
+// "fp32" or "tf32".
+std::string ResolvedMath(const TrainConfig& config);
 
 }  // namespace thimble

@@ -1,25 +1,30 @@
 #include "thimble/train/evaluate.h"
 
 #include "thimble/data/batches.h"
+#include "thimble/train/batch_feed.h"
+#include "thimble/train/run_queue.h"
 
 namespace thimble {
 
 Result<Evaluation> Evaluate(Executor& executor, const TrainingProgram& program,
                             const ImageDataset& dataset) {
   const EvalBatches batches(dataset, program.batch);
+  BatchFeed feed(batches, executor, /*num_slots=*/0, program.batch);
+  RunQueue queue(executor);
   Evaluation result;
   double loss_sum = 0;
   int64_t correct = 0;
+  int64_t launched = 0;
   for (int64_t step = 0; step < batches.num_steps(); ++step) {
+    for (; launched < batches.num_steps() && !queue.full(); ++launched) {
+      const PlanPorts& ports = queue.Begin(program.EvaluatePlan(batches.CountAt(launched)));
+      THIMBLE_TRY(feed.Next(launched, ports.images, ports.labels));
+      queue.Launch();
+    }
+    const FinishedRun run = queue.Collect();
     const int64_t count = batches.CountAt(step);
-    const size_t plan = program.EvaluatePlan(count);
-    executor.Prepare(plan);
-    THIMBLE_TRY(batches.Fill(step, executor.View(plan, kImagesInput).As<uint8_t>(),
-                             executor.View(plan, kLabelsInput).As<int32_t>()));
-    executor.Run(plan);
-    loss_sum += static_cast<double>(executor.View(plan, kLossOutput).As<float>()[0]) *
-                static_cast<double>(count);
-    correct += executor.View(plan, kCorrectOutput).As<int32_t>()[0];
+    loss_sum += run.loss * static_cast<double>(count);
+    correct += run.correct;
     result.images += count;
   }
   result.loss = loss_sum / static_cast<double>(result.images);

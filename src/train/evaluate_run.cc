@@ -12,6 +12,7 @@ namespace thimble {
 
 Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
                                       const std::string& part, const OpRegistry& ops) {
+  THIMBLE_TRY(CheckDevice(DeviceOf(config)));
   THIMBLE_TRY(PinSimdTarget(config.simd));
   THIMBLE_ASSIGN_OR_RETURN(
       const ImageData data,
@@ -22,6 +23,7 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
   THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::Create(program.program, ops));
   THIMBLE_TRY(LoadTensors(weights, PersistentTensors(*executor, false), LoadRule::kExact));
+  executor->StoreResidents();
   EvaluationRun run;
   THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *dataset));
   run.arena_bytes = static_cast<int64_t>(program.program.arena_bytes);
@@ -30,7 +32,8 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
                                     {"images", run.evaluation.images},
                                     {"loss", run.evaluation.loss},
                                     {"accuracy", run.evaluation.accuracy},
-                                    {"arena_bytes", run.arena_bytes}}
+                                    {"arena_bytes", run.arena_bytes},
+                                    {"device", config.device}}
                  .dump(1) +
              "\n";
   return run;

@@ -40,18 +40,20 @@ void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits,
       elements[i] = Draw(inits[tensor], source, static_cast<uint32_t>(tensor), i);
     }
   }
+  executor.StoreResidents();
 }
 
 std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state) {
   std::vector<StoredTensor> tensors;
   std::set<std::string_view> seen;
-  for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
-    for (const Value& value : executor.program().plans[plan].graph.values) {
+  for (const Plan& plan : executor.program().plans) {
+    for (const Value& value : plan.graph.values) {
       if (!IsPersistent(value.role) || value.producer.valid()) continue;
       if (value.role == Role::kState && !with_state) continue;
       if (!seen.insert(value.name).second) continue;
       const bool convolution = value.shape.rank() == 4;
-      tensors.push_back({value.name, executor.View(plan, value.name),
+      tensors.push_back({value.name,
+                         {executor.ResidentBytes(value.name).data(), value.dtype, value.shape},
                          convolution ? FileLayout::kOhwiToOihw : FileLayout::kAsStored});
     }
   }

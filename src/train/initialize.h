@@ -14,8 +14,9 @@ namespace thimble {
 // zeros.
 void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed);
 
-// Views of the persistent values of the program's plans, in a fixed order, for files: convolution
-// weights in PyTorch's layout. `with_state` adds the optimizer's.
+// Views of the persistent values of the program's plans as the host sees them (Executor's
+// FetchResidents and StoreResidents), in a fixed order, for files: convolution weights in PyTorch's
+// layout. `with_state` adds the optimizer's.
 std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state);
 
 }  // namespace thimble

@@ -75,6 +75,15 @@ std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config) 
             {"process_peak_bytes", summary.process_peak_bytes},
             {"heap_calls_in_steps", summary.heap_calls_in_steps},
             {"map_calls_in_steps", summary.map_calls_in_steps},
+            {"device", summary.device},
+            {"device_name", summary.device_name},
+            {"math", summary.math},
+            {"driver_bytes", summary.device_memory.driver_bytes},
+            {"context_bytes", summary.device_memory.context_bytes},
+            {"graph_bytes", summary.device_memory.graph_bytes},
+            {"pinned_host_bytes", summary.device_memory.pinned_peak_bytes},
+            {"device_allocations", summary.device_allocations},
+            {"device_allocations_in_steps", summary.device_allocations_in_steps},
             {"simd", summary.simd},
             {"threads", summary.threads}};
   json["config"] = ConfigJson(config);

@@ -179,14 +179,19 @@ std::vector<Option> MakeOptions() {
           "direct, or winograd: a quarter of the multiplications of 3x3 filters, other roundings",
           true, [](C & c) -> auto& { return c.conv; }),
       Size(
-          "scratch", "bytes per thread for packed panels",
+          "scratch", "bytes per thread for packed panels; a GPU has as much as 16 threads",
           [](C & c) -> auto& { return c.scratch_bytes; }),
       Size(
           "budget", "the arena may not be larger than this; 0: no limit",
           [](C & c) -> auto& { return c.budget_bytes; }),
       Without(),
+      Text(
+          "device", "cpu or cuda", false, [](C & c) -> auto& { return c.device; }),
+      Text(
+          "math", "of products: auto, tf32 (cuda only, its default) or fp32", false,
+          [](C & c) -> auto& { return c.math; }),
       Integer(
-          "threads", "0: as many as the machine has cores", false, 0,
+          "threads", "of the CPU; 0: as many as the machine has cores", false, 0,
           [](C & c) -> auto& { return c.threads; }),
       Text(
           "simd", "auto, or a target that `thimble models` lists", false,
@@ -218,6 +223,15 @@ int ResolvedThreads(const TrainConfig& config) {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+DeviceKind DeviceOf(const TrainConfig& config) {
+  return config.device == Name(DeviceKind::kCuda) ? DeviceKind::kCuda : DeviceKind::kCpu;
+}
+
+std::string ResolvedMath(const TrainConfig& config) {
+  if (config.math != "auto") return config.math;
+  return DeviceOf(config) == DeviceKind::kCuda ? "tf32" : "fp32";
+}
+
 const std::vector<Option>& TrainOptions() {
   static const std::vector<Option> options = MakeOptions();
   return options;
@@ -229,6 +243,27 @@ const Option* FindOption(std::string_view name) {
   }
   return nullptr;
 }
+
+namespace {
+
+// Whether the device can do what else was asked for.
+Result<void> CheckDeviceOptions(const TrainConfig& config) {
+  if (config.device != "cpu" && config.device != "cuda") {
+    return WrongValue("device", config.device, "cpu or cuda");
+  }
+  if (config.math != "auto" && config.math != "tf32" && config.math != "fp32") {
+    return WrongValue("math", config.math, "auto, tf32 or fp32");
+  }
+  if (config.math == "tf32" && config.device == "cpu") {
+    return BadInput("--math tf32: only with --device cuda; the CPU computes in fp32");
+  }
+  if (config.conv == "winograd" && config.device == "cuda") {
+    return BadInput("--conv winograd: only with --device cpu");
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<void> CheckConfig(const TrainConfig& config) {
   // More threads than this are a slip; each costs scratch.
@@ -267,6 +302,7 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.conv != "direct" && config.conv != "winograd") {
     return WrongValue("conv", config.conv, "direct or winograd");
   }
+  THIMBLE_TRY(CheckDeviceOptions(config));
   if (auto schedule = ParseSchedule(config.schedule); !schedule.ok()) return schedule.error();
   return {};
 }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "thimble/data/batches.h"
+#include "thimble/device/cpu/arena.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/exec/executor.h"
 #include "thimble/plan/plan_json.h"
@@ -17,6 +18,7 @@
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
 #include "thimble/train/run_folder.h"
+#include "thimble/train/run_queue.h"
 #include "thimble/train/run_state.h"
 #include "thimble/train/schedule.h"
 #include "thimble/train/stop_signal.h"
@@ -46,23 +48,37 @@ class Trainer {
   }
 
  private:
-  Result<void> ChooseSimdTarget();
+  // What decides the last bits of results: a SIMD target of the CPU, or a device with its math.
+  std::string Target() const;
+  Result<void> ChooseTarget();
   Result<void> Prepare();
   Result<void> StartOrResume();
   Result<void> Restore();
   Result<void> Loop();
-  Result<void> Step(BatchFeed& feed);
+  // Enqueues the next step.
+  Result<void> Launch(BatchFeed& feed);
+  // Whether it may be, while others are under way.
+  bool MayLaunch() const;
+  // Waits for the oldest step under way and does what is due behind it.
+  Result<void> FinishStep();
+  Result<void> Collect();
   Result<void> EndEpoch();
   Result<void> CheckFinite(const char* what, double loss) const;
   Result<void> LogStep(double loss, double learning_rate);
   Result<void> SaveCheckpointNow();
-  Result<void> SaveWeights(const std::string& name) const;
+  Result<void> SaveWeights(const std::string& name);
   Result<TrainSummary> Finish();
   TrainSummary Summarize() const;
   Result<void> CheckMemory(const TrainSummary& summary) const;
 
   double ImagesPerSecond() const {
     return step_seconds_ > 0 ? static_cast<double>(step_samples_) / step_seconds_ : 0;
+  }
+  bool checkpoint_due(int64_t step) const {
+    return config_.checkpoint_every > 0 ? step % config_.checkpoint_every == 0 : epoch_ends(step);
+  }
+  bool epoch_ends(int64_t step) const {
+    return step % schedule_span_.steps_per_epoch == 0 || step >= schedule_span_.num_steps;
   }
   bool done() const { return state_.step >= schedule_span_.num_steps; }
   bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
@@ -82,36 +98,46 @@ class Trainer {
   int64_t plain_arena_bytes_ = 0;
   std::optional<RunFolder> folder_;
   std::unique_ptr<Executor> executor_;
+  std::optional<RunQueue> queue_;
   Schedule schedule_;
   ScheduleSpan schedule_span_;
-  RunState state_;
+  RunState state_;                  // as of the last step whose results are known
+  int64_t launched_ = 0;            // steps; those behind state_.step are under way
   std::optional<StopSignal> stop_;  // from the very start: a run is stopped politely or not at all
   Clock::time_point started_;
   double seconds_before_ = 0;  // by earlier sessions of this run
-  // Plain steps of this session, for the rate: audited ones are left out.
+  // Plain steps of this session, for the rate: audited ones are left out. A step is timed from the
+  // end of the one before where that was under way.
+  Clock::time_point step_started_;
   double step_seconds_ = 0;
   int64_t step_samples_ = 0;
 };
 
+std::string Trainer::Target() const {
+  if (DeviceOf(config_) == DeviceKind::kCpu) return ActiveSimdTarget();
+  return fmt::format("{}-{}", config_.device, ResolvedMath(config_));
+}
+
 // The target decides the last bits of results: a resumed run goes on with the one it has, chosen
 // before anything else. (Plans do not depend on it: scratch is sized for the largest tile.)
-Result<void> Trainer::ChooseSimdTarget() {
+Result<void> Trainer::ChooseTarget() {
   THIMBLE_TRY(PinSimdTarget(config_.simd));
   if (!config_.resume || config_.out.empty()) return {};
   THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
                            ReadCheckpointInfo(CheckpointFolder(config_.out)));
-  if (!checkpoint || checkpoint->simd_target == ActiveSimdTarget()) return {};
-  if (config_.simd == "auto" && PinSimdTarget(checkpoint->simd_target).ok()) return {};
+  if (!checkpoint || checkpoint->simd_target == Target()) return {};
+  const bool may_choose = DeviceOf(config_) == DeviceKind::kCpu && config_.simd == "auto";
+  if (may_choose && PinSimdTarget(checkpoint->simd_target).ok()) return {};
   observer_.OnMessage(
-      fmt::format("the checkpoint was made with --simd {}: going on with {}, not "
-                  "bit for bit",
-                  checkpoint->simd_target, ActiveSimdTarget()));
+      fmt::format("the checkpoint was made with {}: going on with {}, not bit for bit",
+                  checkpoint->simd_target, Target()));
   return {};
 }
 
 Result<void> Trainer::Prepare() {
   THIMBLE_TRY(CheckConfig(config_));
-  THIMBLE_TRY(ChooseSimdTarget());
+  THIMBLE_TRY(CheckDevice(DeviceOf(config_)));
+  THIMBLE_TRY(ChooseTarget());
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
@@ -140,6 +166,8 @@ Result<void> Trainer::StartOrResume() {
   } else if (!config_.init.empty()) {
     THIMBLE_TRY(LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
   }
+  executor_->StoreResidents();
+  queue_.emplace(*executor_);
   // Also where a run goes on: it may have got more epochs or other threads.
   THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
   THIMBLE_TRY(folder_->Write("plan.json", ProgramJson(program_.program, ops_)));
@@ -166,16 +194,14 @@ Result<void> Trainer::Restore() {
 Result<void> Trainer::Loop() {
   observer_.OnStart(program_, folder_->path());
   started_ = Clock::now();
-  BatchFeed feed(*batches_, *executor_, config_.prefetch);
+  BatchFeed feed(*batches_, *executor_, config_.prefetch, program_.batch);
   feed.Start(state_.step, schedule_span_.num_steps);
+  launched_ = state_.step;
   while (!done() && !stop_->requested()) {
-    THIMBLE_TRY(Step(feed));
-    const bool epoch_end = at_epoch_end() || done();
-    if (epoch_end) THIMBLE_TRY(EndEpoch());
-    const bool due =
-        config_.checkpoint_every > 0 ? state_.step % config_.checkpoint_every == 0 : epoch_end;
-    if (due || done()) THIMBLE_TRY(SaveCheckpointNow());
+    while (MayLaunch()) THIMBLE_TRY(Launch(feed));
+    THIMBLE_TRY(FinishStep());
   }
+  while (!queue_->empty()) THIMBLE_TRY(FinishStep());
   if (!done()) {
     THIMBLE_TRY(SaveCheckpointNow());
     observer_.OnMessage(fmt::format("stopped at step {} of {}; continue with --resume --out {}",
@@ -184,27 +210,47 @@ Result<void> Trainer::Loop() {
   return {};
 }
 
-Result<void> Trainer::Step(BatchFeed& feed) {
+// Evaluation and files see the weights behind a step, so none may follow it before they are done.
+bool Trainer::MayLaunch() const {
+  if (queue_->empty()) return !done();
+  return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_);
+}
+
+Result<void> Trainer::Launch(BatchFeed& feed) {
+  const size_t plan = program_.TrainPlan(batches_->CountAt(launched_));
+  const double rate = LearningRate(schedule_, schedule_span_, config_.learning_rate, launched_);
+  if (queue_->empty()) step_started_ = Clock::now();
+  const PlanPorts& ports = queue_->Begin(plan);
+  THIMBLE_TRY(feed.Next(launched_, ports.images, ports.labels));
+  queue_->Set(ports.learning_rate, static_cast<float>(rate));
+  queue_->Launch();
+  ++launched_;
+  return {};
+}
+
+Result<void> Trainer::FinishStep() {
+  THIMBLE_TRY(Collect());
+  if (epoch_ends(state_.step)) THIMBLE_TRY(EndEpoch());
+  if (checkpoint_due(state_.step) || done()) THIMBLE_TRY(SaveCheckpointNow());
+  return {};
+}
+
+Result<void> Trainer::Collect() {
+  const FinishedRun run = queue_->Collect();
   const int64_t count = batches_->CountAt(state_.step);
-  const size_t plan = program_.TrainPlan(count);
   const double rate = LearningRate(schedule_, schedule_span_, config_.learning_rate, state_.step);
-  const auto start = Clock::now();
-  executor_->Prepare(plan);
-  THIMBLE_TRY(feed.Next(state_.step, executor_->View(plan, kImagesInput).As<uint8_t>(),
-                        executor_->View(plan, kLabelsInput).As<int32_t>()));
-  executor_->View(plan, kLearningRateInput).As<float>()[0] = static_cast<float>(rate);
-  executor_->Run(plan);
-  if (!executor_->last_run_was_audited()) {
-    step_seconds_ += SecondsSince(start);
+  const Clock::time_point now = Clock::now();
+  if (!run.audited) {
+    step_seconds_ += std::chrono::duration<double>(now - step_started_).count();
     step_samples_ += count;
   }
-  const double loss = static_cast<double>(executor_->View(plan, kLossOutput).As<float>()[0]);
-  THIMBLE_TRY(CheckFinite("loss", loss));
-  state_.loss_sum += loss * static_cast<double>(count);
-  state_.correct += executor_->View(plan, kCorrectOutput).As<int32_t>()[0];
+  step_started_ = now;
+  THIMBLE_TRY(CheckFinite("loss", run.loss));
+  state_.loss_sum += run.loss * static_cast<double>(count);
+  state_.correct += run.correct;
   state_.samples += count;
   ++state_.step;
-  return LogStep(loss, rate);
+  return LogStep(run.loss, rate);
 }
 
 // Nothing is saved once training has diverged.
@@ -258,7 +304,8 @@ Result<void> Trainer::EndEpoch() {
   return folder_->AppendMetrics(EpochMetrics(report, state_.step));
 }
 
-Result<void> Trainer::SaveWeights(const std::string& name) const {
+Result<void> Trainer::SaveWeights(const std::string& name) {
+  executor_->FetchResidents();
   return SaveTensors(
       folder_->File(name), PersistentTensors(*executor_, false),
       {{"model", config_.model}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
@@ -270,8 +317,9 @@ Result<void> Trainer::SaveCheckpointNow() {
   CheckpointInfo info;
   info.model = config_.model;
   info.step = state_.step;
-  info.simd_target = ActiveSimdTarget();
+  info.simd_target = Target();
   info.progress_json = ToJson(state_);
+  executor_->FetchResidents();
   return SaveCheckpoint(folder_->checkpoint_folder(), info, PersistentTensors(*executor_, true));
 }
 
@@ -295,10 +343,16 @@ TrainSummary Trainer::Summarize() const {
   summary.lower_bound_bytes = static_cast<int64_t>(program_.main_plan().lower_bound_bytes);
   summary.planned_peak_bytes = static_cast<int64_t>(executor_->planned_peak_bytes());
   summary.measured_peak_bytes = static_cast<int64_t>(executor_->audit().measured_peak_bytes());
-  summary.arena_resident_bytes = executor_->arena().ResidentBytes();
+  summary.arena_resident_bytes = executor_->device().ArenaResidentBytes();
   summary.process_peak_bytes = ProcessPeakBytes();
   summary.heap_calls_in_steps = allocations.heap_calls;
   summary.map_calls_in_steps = allocations.map_calls;
+  summary.device = config_.device;
+  summary.device_name = executor_->device().name();
+  summary.math = ResolvedMath(config_);
+  summary.device_memory = executor_->device().memory();
+  summary.device_allocations = executor_->device().allocation_calls();
+  summary.device_allocations_in_steps = executor_->device_allocations_in_runs();
   summary.simd = ActiveSimdTarget();
   summary.threads = executor_->pool().num_threads();
   return summary;
@@ -314,6 +368,12 @@ Result<void> Trainer::CheckMemory(const TrainSummary& summary) const {
     return Failed(fmt::format("planned peak {} bytes, measured {}", summary.planned_peak_bytes,
                               summary.measured_peak_bytes));
   }
+  if (summary.device_allocations_in_steps != 0) {
+    return Failed(fmt::format("{} allocated memory {} times during steps", summary.device,
+                              summary.device_allocations_in_steps));
+  }
+  // Elsewhere the driver keeps books of its own on the heap.
+  if (DeviceOf(config_) != DeviceKind::kCpu) return {};
   if (summary.heap_calls_in_steps != 0 || summary.map_calls_in_steps != 0) {
     return Failed(fmt::format("memory was allocated during steps: {} heap and {} mapping calls",
                               summary.heap_calls_in_steps, summary.map_calls_in_steps));

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "thimble/base/result.h"
+#include "thimble/device/device.h"
 #include "thimble/graph/op_def.h"
 #include "thimble/train/config.h"
 #include "thimble/train/evaluate.h"
@@ -64,8 +65,14 @@ struct TrainSummary {
   int64_t measured_peak_bytes = 0;
   int64_t arena_resident_bytes = 0;  // whole pages, from the operating system
   int64_t process_peak_bytes = 0;
-  int64_t heap_calls_in_steps = 0;
+  int64_t heap_calls_in_steps = 0;  // with those of a device's driver
   int64_t map_calls_in_steps = 0;
+  std::string device;
+  std::string device_name;
+  std::string math;
+  DeviceMemory device_memory;
+  int64_t device_allocations = 0;
+  int64_t device_allocations_in_steps = 0;
   std::string simd;
   int threads = 0;
   std::string json;  // as in summary.json

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/device/device.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/plan/memory/accounting.h"
 
@@ -29,7 +30,10 @@ std::set<int64_t, std::greater<>> BatchSizes(int64_t images, int64_t batch) {
   return sizes;
 }
 
-std::vector<Resident> PrefetchRing(int64_t slots, int64_t batch, const ImageSpec& images) {
+// In the arena where the host can write to it; for a GPU the ring is memory of the host.
+std::vector<Resident> PrefetchRing(const TrainConfig& config, int64_t batch,
+                                   const ImageSpec& images) {
+  const int64_t slots = DeviceOf(config) == DeviceKind::kCpu ? config.prefetch : 0;
   const int64_t image_bytes = images.height * images.width * images.channels;
   std::vector<Resident> ring;
   for (int64_t slot = 0; slot < slots; ++slot) {
@@ -43,8 +47,16 @@ std::vector<Resident> PrefetchRing(int64_t slots, int64_t batch, const ImageSpec
 
 PlanOptions MakePlanOptions(const TrainConfig& config) {
   PlanOptions options;
-  options.limits.threads = ResolvedThreads(config);
+  options.device = DeviceOf(config);
   options.limits.scratch_bytes_per_thread = static_cast<size_t>(config.scratch_bytes);
+  if (options.device == DeviceKind::kCpu) {
+    options.limits.threads = ResolvedThreads(config);
+  } else {
+    // Plans are the same on every machine, whatever its host has.
+    constexpr size_t kThreadsOfAGpu = 16;
+    options.limits.scratch_bytes_per_thread *= kThreadsOfAGpu;
+    if (ResolvedMath(config) == "fp32") options.kernel_options.insert("fp32");
+  }
   options.skipped_passes = config.without;
   if (config.conv == "winograd") options.kernel_options.insert(config.conv);
   return options;
@@ -107,6 +119,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
 
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageClassifier& model,
                                             const ImageCounts& counts, const OpRegistry& ops) {
+  THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
   result.model = model;
   result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
@@ -126,9 +139,8 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   }
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
   THIMBLE_ASSIGN_OR_RETURN(
-      result.program,
-      PlanProgram(graphs, ops, PrefetchRing(config.prefetch, result.batch, model.images),
-                  MakePlanOptions(config)));
+      result.program, PlanProgram(graphs, ops, PrefetchRing(config, result.batch, model.images),
+                                  MakePlanOptions(config)));
   return result;
 }
 
@@ -150,6 +162,7 @@ Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier
 
 Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const ImageSpec& images,
                                               int64_t num_images, const OpRegistry& ops) {
+  THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
   THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
   result.batch = std::min(config.batch, num_images);

@@ -1,6 +1,7 @@
 // Wrong use and bad files: one clear line, the right exit code, and nothing broken that was whole.
 #include "tests/data/fake_dataset.h"
 #include "tests/end_to_end/thimble_fixture.h"
+#include "thimble/device/device.h"
 
 namespace thimble {
 namespace {
@@ -94,6 +95,24 @@ TEST_F(BadInputEndToEnd, Words) {
     ExpectRefusal(std::string("plan --budget ") + budget, 2, "--budget: '" + std::string(budget));
   }
   EXPECT_FALSE(std::filesystem::exists(At("run")));
+}
+
+TEST_F(BadInputEndToEnd, Devices) {
+  ExpectRefusal("plan --device tpu", 2, "--device tpu: expected cpu or cuda");
+  ExpectRefusal("plan --math bf16", 2, "--math bf16: expected auto, tf32 or fp32");
+  ExpectRefusal("plan --math tf32", 2, "--math tf32: only with --device cuda");
+  ExpectRefusal("plan --device cuda --conv winograd", 2, "--conv winograd: only with --device cpu");
+  if (CheckDevice(DeviceKind::kCuda).ok()) return;
+  // Without a GPU: says what is missing, and leaves nothing behind.
+  const std::string reason = CheckDevice(DeviceKind::kCuda).error().message;
+  EXPECT_THAT(reason, testing::AnyOf(HasSubstr("built without CUDA"), HasSubstr("no CUDA device"),
+                                     HasSubstr("compute capability")));
+  ExpectRefusal(Training("run") + "--device cuda", 2, reason);
+  EXPECT_FALSE(std::filesystem::exists(At("run")));
+  MakeRun();
+  ExpectRefusal("eval @/run --device cuda", 2, reason);
+  ExpectRefusal(Resume() + "--device cuda", 2, reason);
+  ExpectStillWhole();
 }
 
 // Names from outside cannot break the one line.

@@ -36,7 +36,7 @@ TEST(ExecutorTest, MeasuresWhatWasPlanned) {
     executor.ScanArena();
     EXPECT_THAT(executor.audit().faults(), IsEmpty());
     EXPECT_EQ(executor.audit().measured_peak_bytes(), executor.planned_peak_bytes());
-    EXPECT_EQ(executor.arena().bytes().size(), executor.program().arena_bytes);
+    EXPECT_EQ(executor.device().arena().size(), executor.program().arena_bytes);
     EXPECT_LE(executor.planned_peak_bytes(), executor.program().arena_bytes);
     EXPECT_GT(executor.planned_peak_bytes() + kArenaAlignment, executor.program().arena_bytes);
   }
@@ -176,7 +176,7 @@ TEST(ExecutorTest, EvaluationReadsTheTrainedResidentsAndChangesNone) {
 TEST(ExecutorTest, ViewsLieInTheArena) {
   SmallTraining training;
   const Executor& executor = training.executor();
-  const std::byte* base = executor.arena().bytes().data();
+  const std::byte* base = executor.device().arena().data();
   const TensorView weight = executor.View(kTrain, "conv1.weight");
   EXPECT_EQ(weight.shape, (Shape{16, 3, 3, 3}));
   EXPECT_EQ(weight.data, executor.ResidentBytes("conv1.weight").data());

@@ -11,8 +11,10 @@
 namespace thimble {
 
 // The built-in ops, and "planted": x -> y, shaped alike, run by this kernel.
-inline OpRegistry OpsWithPlanted(void (*run)(const KernelCall&), size_t scratch_bytes = 0) {
+inline OpRegistry OpsWithPlanted(void (*run)(const KernelCall&), size_t scratch_bytes = 0,
+                                 DeviceKind device = DeviceKind::kCpu) {
   Kernel kernel;
+  kernel.device = device;
   kernel.name = "planted";
   kernel.declines = &Always;
   kernel.run = run;
@@ -42,8 +44,11 @@ inline int64_t NumWords(const KernelCall& call) { return call.out_shape(0).eleme
 // executed once with the audit on.
 class PlantedRun {
  public:
-  explicit PlantedRun(void (*run)(const KernelCall&), size_t scratch_bytes = 0)
-      : ops_(OpsWithPlanted(run, scratch_bytes)), scratch_bytes_(scratch_bytes) {}
+  explicit PlantedRun(void (*run)(const KernelCall&), size_t scratch_bytes = 0,
+                      DeviceKind device = DeviceKind::kCpu)
+      : ops_(OpsWithPlanted(run, scratch_bytes, device)),
+        scratch_bytes_(scratch_bytes),
+        device_(device) {}
 
   // Values of 80 bytes leave room up to the next multiple of 64; values of 128 bytes leave none.
   static constexpr int64_t kPadded = 20;
@@ -68,19 +73,27 @@ class PlantedRun {
 
   // Plans, fills the input and runs this often; the first run is audited.
   Executor& Run(int times = 1) {
+    Make();
+    for (int i = 0; i < times; ++i) RunOnce();
+    return *executor_;
+  }
+  void Make() {
     PlanOptions options;
+    options.device = device_;
     options.limits.scratch_bytes_per_thread = scratch_bytes_;
     options.skipped_passes = {"order", "in-place", "placement"};
     auto program = PlanProgram({{"planted", graph_}}, ops_, {}, options);
     THIMBLE_CHECK(program.ok(), "{}", program.error().message);
     executor_ = MakeExecutor(std::move(program).value(), ops_);
-    for (int i = 0; i < times; ++i) {
-      executor_->Prepare(0);
-      for (float& word : executor_->View(0, "x").As<float>()) word = 1;
-      executor_->Run(0);
-    }
-    return *executor_;
   }
+  void RunOnce() {
+    executor_->Prepare(0);
+    const TensorView x = executor_->View(0, "x");
+    const std::vector<float> ones(static_cast<size_t>(x.shape.elements()), 1.0F);
+    executor_->WriteNow(x, std::as_bytes(std::span(ones)));
+    executor_->Run(0);
+  }
+  Executor& executor() { return *executor_; }
   // All faults, one per line.
   std::string Faults() {
     executor_->ScanArena();
@@ -92,6 +105,7 @@ class PlantedRun {
  private:
   OpRegistry ops_;
   size_t scratch_bytes_;
+  DeviceKind device_;
   Graph graph_;
   std::unique_ptr<Executor> executor_;
 };

@@ -34,11 +34,14 @@ class SmallTraining {
       : SmallTraining(PlanOptions{DeviceKind::kCpu, {threads, scratch_bytes_per_thread}, {}}) {}
 
   explicit SmallTraining(const PlanOptions& options)
-      : executor_(
+      : SmallTraining(
             MakeExecutor(PlanGraphs({{"train", TrainingGraph(kModel, kBatch, TinyImages())},
                                      {"evaluate", EvaluationGraph(kModel, kBatch, TinyImages())}},
                                     options),
-                         BuiltinOps())) {
+                         BuiltinOps())) {}
+
+  // With an executor of the same program.
+  explicit SmallTraining(std::unique_ptr<Executor> executor) : executor_(std::move(executor)) {
     InitializeResidents(*executor_, MakeNetwork(kModel, kBatch, Mode::kTrain, TinyImages()).inits,
                         /*seed=*/3);
   }
@@ -49,7 +52,7 @@ class SmallTraining {
   float Run(size_t plan, uint32_t batch) {
     Feed(plan, batch);
     executor_->Run(plan);
-    return executor_->View(plan, kLossOutput).As<float>()[0];
+    return ReadNumber<float>(*executor_, executor_->View(plan, kLossOutput));
   }
 
   // Prepares a run of the plan on the batch of this number.
@@ -59,6 +62,7 @@ class SmallTraining {
   }
 
   ResidentContents Residents() const {
+    executor_->FetchResidents();
     ResidentContents contents;
     for (const Resident& resident : executor_->program().residents.residents) {
       const auto bytes = executor_->ResidentBytes(resident.name);
@@ -73,6 +77,7 @@ class SmallTraining {
       THIMBLE_CHECK(target.size() == bytes.size(), "'{}'", name);
       std::memcpy(target.data(), bytes.data(), bytes.size());
     }
+    executor_->StoreResidents();
   }
 
  private:
@@ -80,15 +85,22 @@ class SmallTraining {
 
   void FillBatch(size_t plan, uint32_t batch) {
     uint32_t state = batch * 2654435761U + 12345;
-    for (uint8_t& pixel : executor_->View(plan, kImagesInput).As<uint8_t>()) {
+    const TensorView images = executor_->View(plan, kImagesInput);
+    std::vector<uint8_t> pixels(images.size_bytes());
+    for (uint8_t& pixel : pixels) {
       state = state * 1664525U + 1013904223U;
       pixel = static_cast<uint8_t>(state >> 24);
     }
-    for (int32_t& label : executor_->View(plan, kLabelsInput).As<int32_t>()) {
+    executor_->WriteNow(images, std::as_bytes(std::span(pixels)));
+    std::vector<int32_t> labels(kBatch);
+    for (int32_t& label : labels) {
       state = state * 1664525U + 1013904223U;
       label = static_cast<int32_t>(state >> 30);
     }
-    if (plan == kTrain) executor_->View(plan, kLearningRateInput).As<float>()[0] = 0.05F;
+    executor_->WriteNow(executor_->View(plan, kLabelsInput), std::as_bytes(std::span(labels)));
+    if (plan == kTrain) {
+      WriteNumber(*executor_, executor_->View(plan, kLearningRateInput), 0.05F);
+    }
   }
 
   std::unique_ptr<Executor> executor_;

@@ -40,11 +40,15 @@ std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
   for (int step = 0; step < 3; ++step) {
     executor->Prepare(0);
     float number = static_cast<float>(step);
-    for (float& x : executor->View(0, "x").As<float>()) x = std::sin(number += 1.7F);
-    for (int32_t& label : executor->View(0, kLabelsInput).As<int32_t>()) label = step;
-    executor->View(0, kLearningRateInput).As<float>()[0] = 0.1F;
+    std::vector<float> xs(static_cast<size_t>(executor->View(0, "x").shape.elements()));
+    for (float& x : xs) x = std::sin(number += 1.7F);
+    const std::vector<int32_t> labels(3, step);
+    executor->WriteNow(executor->View(0, "x"), std::as_bytes(std::span(xs)));
+    executor->WriteNow(executor->View(0, kLabelsInput), std::as_bytes(std::span(labels)));
+    WriteNumber(*executor, executor->View(0, kLearningRateInput), 0.1F);
     executor->Run(0);
   }
+  executor->FetchResidents();
   std::map<std::string, std::vector<std::byte>> contents;
   for (const Resident& resident : executor->program().residents.residents) {
     const auto bytes = executor->ResidentBytes(resident.name);

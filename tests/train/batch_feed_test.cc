@@ -14,6 +14,13 @@ struct Batch {
   friend bool operator==(const Batch&, const Batch&) = default;
 };
 
+TensorView Images(Batch& batch) {
+  return {batch.images.data(), DType::kU8, {static_cast<int64_t>(batch.images.size())}};
+}
+TensorView Labels(Batch& batch) {
+  return {batch.labels.data(), DType::kI32, {static_cast<int64_t>(batch.labels.size())}};
+}
+
 Batch Empty(const BatchSource& source, int64_t step) {
   const int64_t count = source.CountAt(step);
   return {std::vector<uint8_t>(static_cast<size_t>(count * source.image_bytes())),
@@ -25,12 +32,12 @@ std::vector<Batch> Feed(const BatchSource& source, int64_t slots, int64_t first,
   TrainConfig config = TinyConfig();
   config.prefetch = slots;
   const TinyRun run(config);
-  BatchFeed feed(source, *run.executor, slots);
+  BatchFeed feed(source, *run.executor, slots, config.batch);
   feed.Start(first, end);
   std::vector<Batch> batches;
   for (int64_t step = first; step < end; ++step) {
     batches.push_back(Empty(source, step));
-    EXPECT_TRUE(feed.Next(step, batches.back().images, batches.back().labels).ok()) << step;
+    EXPECT_TRUE(feed.Next(step, Images(batches.back()), Labels(batches.back())).ok()) << step;
   }
   return batches;
 }
@@ -57,7 +64,7 @@ TEST(BatchFeed, NothingToDo) {
 TEST(BatchFeed, LeavingEarlyStopsTheReader) {
   const TinyRun run;
   const TrainBatches source(*run.data.train, 4, 1, Augmentation::kNone);
-  BatchFeed feed(source, *run.executor, 2);
+  BatchFeed feed(source, *run.executor, 2, 4);
   feed.Start(0, 1'000'000'000);
 }
 
@@ -67,12 +74,12 @@ TEST(BatchFeed, AnErrorOfTheDataComesOut) {
   const EvalBatches source(dataset, 4);
   const TinyRun run;
   for (const int64_t slots : {0, 2}) {
-    BatchFeed feed(source, *run.executor, slots);
+    BatchFeed feed(source, *run.executor, slots, 4);
     feed.Start(0, 2);
     Batch batch = Empty(source, 0);
-    ASSERT_TRUE(feed.Next(0, batch.images, batch.labels).ok());
+    ASSERT_TRUE(feed.Next(0, Images(batch), Labels(batch)).ok());
     EXPECT_EQ(batch.labels, (std::vector<int32_t>{0, 1, 2, 3}));
-    const Result<void> broken = feed.Next(1, batch.images, batch.labels);
+    const Result<void> broken = feed.Next(1, Images(batch), Labels(batch));
     ASSERT_FALSE(broken.ok());
     EXPECT_EQ(broken.error().message, "broken image");
   }
@@ -84,9 +91,9 @@ TEST(BatchFeedDeathTest, StepsOutOfOrder) {
   Batch batch = Empty(source, 1);
   EXPECT_DEATH(
       {
-        BatchFeed feed(source, *run.executor, 2);
+        BatchFeed feed(source, *run.executor, 2, 4);
         feed.Start(0, 3);
-        (void)feed.Next(1, batch.images, batch.labels);
+        (void)feed.Next(1, Images(batch), Labels(batch));
       },
       "batch of step 1");
 }

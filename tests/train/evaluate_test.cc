@@ -73,7 +73,7 @@ TEST(Evaluate, SmallerLastBatchCountsByItsImages) {
 
 TEST(Evaluate, LeavesTheWeightsAlone) {
   const TinyRun run;
-  const auto bytes = run.executor->arena().bytes().first(run.program.program.residents.end_bytes);
+  const auto bytes = run.executor->device().arena().first(run.program.program.residents.end_bytes);
   const std::vector<std::byte> before(bytes.begin(), bytes.end());
   ASSERT_TRUE(Evaluate(*run.executor, run.program, *run.data.test).ok());
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), before.begin()));

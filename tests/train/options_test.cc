@@ -140,6 +140,15 @@ TEST(CheckConfig, NamesWhatIsWrong) {
             "--nesterov needs --momentum above 0");
   EXPECT_EQ(with([](auto& c) { c.augment = "flip"; }),
             "--augment flip: expected auto, none or crop-flip");
+  EXPECT_EQ(with([](auto& c) { c.device = "gpu"; }), "--device gpu: expected cpu or cuda");
+  EXPECT_EQ(with([](auto& c) { c.math = "fp16"; }), "--math fp16: expected auto, tf32 or fp32");
+  EXPECT_EQ(with([](auto& c) { c.math = "tf32"; }),
+            "--math tf32: only with --device cuda; the CPU computes in fp32");
+  EXPECT_EQ(with([](auto& c) {
+              c.device = "cuda";
+              c.conv = "winograd";
+            }),
+            "--conv winograd: only with --device cpu");
   EXPECT_EQ(with([](auto& c) { c.schedule = "linear"; }).find("--schedule linear: expected"), 0U);
   EXPECT_EQ(with([](auto& c) { c.out = "\xff"; }), "--out: expected UTF-8 text");
   EXPECT_EQ(with([](auto& c) { c.without = {"\xc3"}; }), "--without: expected UTF-8 text");
@@ -154,6 +163,8 @@ TEST(FirstDifference, OnlyWhatDecidesResults) {
   now.resume = true;
   now.scratch_bytes = 1 << 16;
   now.prefetch = 0;
+  now.device = "cuda";
+  now.math = "fp32";
   EXPECT_EQ(FirstDifference(saved, now), "");
 }
 
@@ -168,6 +179,19 @@ TEST(FirstDifference, NamesTheOptionAndBothValues) {
   now.seed = 2;
   now.learning_rate = 0.2;  // the first one of the table counts
   EXPECT_EQ(FirstDifference({}, now), "--lr was '0.1' and is now '0.2'");
+}
+
+TEST(ResolvedMath, Tf32OnlyWhereTheDeviceHasIt) {
+  TrainConfig config;
+  EXPECT_EQ(DeviceOf(config), DeviceKind::kCpu);
+  EXPECT_EQ(ResolvedMath(config), "fp32");
+  config.device = "cuda";
+  EXPECT_EQ(DeviceOf(config), DeviceKind::kCuda);
+  EXPECT_EQ(ResolvedMath(config), "tf32");
+  EXPECT_EQ(CheckRefusal(config), "");
+  config.math = "fp32";
+  EXPECT_EQ(ResolvedMath(config), "fp32");
+  EXPECT_EQ(CheckRefusal(config), "");
 }
 
 TEST(ResolvedThreads, AsSaidOrAsTheMachineHas) {

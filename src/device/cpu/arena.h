@@ -13,7 +13,8 @@ namespace thimble {
 // running off either end stops the program instead of changing somebody else's bytes.
 class Arena {
  public:
-  // `size_bytes` must be a multiple of kArenaAlignment.
+  static constexpr size_t kAlignment = 64;
+  // `size_bytes` must be a multiple of kAlignment.
   static Result<Arena> Map(size_t size_bytes);
   Arena(Arena&& other) noexcept;
   Arena& operator=(Arena&& other) noexcept;

@@ -1,4 +1,4 @@
-#include "thimble/exec/arena.h"
+#include "thimble/device/cpu/arena.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "thimble/base/byte_size.h"
-#include "thimble/plan/plan.h"
 
 namespace thimble {
 namespace {
@@ -22,7 +21,7 @@ size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 }  // namespace
 
 Result<Arena> Arena::Map(size_t size_bytes) {
-  THIMBLE_CHECK(size_bytes % kArenaAlignment == 0, "arena of {} bytes", size_bytes);
+  THIMBLE_CHECK(size_bytes % kAlignment == 0, "arena of {} bytes", size_bytes);
   const size_t page = PageBytes();
   const size_t inner_bytes = RoundUp(size_bytes, page);
   Arena arena;

@@ -1,4 +1,4 @@
-#include "thimble/exec/arena.h"
+#include "thimble/device/cpu/arena.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "thimble/base/byte_size.h"
-#include "thimble/plan/plan.h"
 
 namespace thimble {
 namespace {
@@ -30,7 +29,7 @@ TEST(ArenaTest, HasExactlyTheSizeAskedFor) {
                       PageBytes() + 64, 100 * PageBytes() + 640}) {
     const Arena arena = MapArena(size);
     EXPECT_EQ(arena.bytes().size(), size);
-    EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.bytes().data()) % kArenaAlignment, 0U) << size;
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(arena.bytes().data()) % Arena::kAlignment, 0U) << size;
     std::memset(arena.bytes().data(), 0x5A, size);
     for (std::byte byte : arena.bytes()) ASSERT_EQ(byte, std::byte{0x5A});
   }

@@ -1,0 +1,232 @@
+#include "thimble/device/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/open_cuda.h"
+#include "thimble/device/cuda/paint_device.h"
+#include "thimble/device/paint.h"
+
+namespace thimble {
+
+// Page-locked memory of the host; the device counts it.
+class PinnedMemory final : public HostMemory {
+ public:
+  PinnedMemory(CudaDevice& device, size_t size_bytes) : device_(device) {
+    if (size_bytes == 0) return;
+    void* memory = nullptr;
+    THIMBLE_CUDA(cudaHostAlloc(&memory, size_bytes, cudaHostAllocDefault));
+    std::memset(memory, 0, size_bytes);
+    bytes_ = {static_cast<std::byte*>(memory), size_bytes};
+    Count(static_cast<int64_t>(size_bytes));
+  }
+  ~PinnedMemory() override {
+    if (bytes_.empty()) return;
+    device_.Synchronize();
+    THIMBLE_CUDA(cudaFreeHost(bytes_.data()));
+    Count(-static_cast<int64_t>(bytes_.size()));
+  }
+
+ private:
+  void Count(int64_t size_bytes) {
+    DeviceMemory& memory = device_.memory_;
+    ++device_.allocation_calls_;
+    memory.pinned_bytes += size_bytes;
+    memory.pinned_peak_bytes = std::max(memory.pinned_peak_bytes, memory.pinned_bytes);
+  }
+
+  CudaDevice& device_;
+};
+
+namespace {
+
+// The first GPU: which one that is can be chosen with CUDA_VISIBLE_DEVICES.
+constexpr int kGpu = 0;
+// What the oldest code in this program is made for (cmake/cuda.cmake).
+constexpr int kMinMajor = 8;
+
+struct GpuMemory {
+  size_t free_bytes = 0;
+  size_t total_bytes = 0;
+  int64_t used_bytes() const { return static_cast<int64_t>(total_bytes - free_bytes); }
+};
+
+GpuMemory ReadGpuMemory() {
+  GpuMemory memory;
+  THIMBLE_CUDA(cudaMemGetInfo(&memory.free_bytes, &memory.total_bytes));
+  return memory;
+}
+
+uint32_t* WordsAt(std::span<std::byte> arena, size_t offset) {
+  return reinterpret_cast<uint32_t*>(arena.data() + offset);  // NOLINT: the arena is raw storage
+}
+
+int64_t NumWords(size_t begin, size_t end) {
+  return end > begin ? static_cast<int64_t>((end - begin) / kPaintBytes) : 0;
+}
+
+Result<void> Succeeded(cudaError_t code, const char* what) {
+  if (code == cudaSuccess) return {};
+  cudaGetLastError();  // answered here: the next call starts clean
+  return BadInput(fmt::format("--device cuda: {}: {}", what, cudaGetErrorString(code)));
+}
+
+}  // namespace
+
+Result<void> CheckCudaIsBuilt() { return {}; }
+
+Result<void> CheckCudaDevice() {
+  // All code is loaded with the context: nothing is, later, while a step is recorded or measured.
+  setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+  int num_gpus = 0;
+  THIMBLE_TRY(Succeeded(cudaGetDeviceCount(&num_gpus), "no CUDA device"));
+  if (num_gpus == 0) return BadInput("--device cuda: no CUDA device");
+  int major = 0;
+  int minor = 0;
+  THIMBLE_TRY(Succeeded(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, kGpu),
+                        "cannot ask the GPU what it is"));
+  THIMBLE_TRY(Succeeded(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, kGpu),
+                        "cannot ask the GPU what it is"));
+  if (major < kMinMajor) {
+    return BadInput(
+        fmt::format("--device cuda: the GPU has compute capability {}.{}, at least {}.0 is needed",
+                    major, minor, kMinMajor));
+  }
+  return {};
+}
+
+Result<std::unique_ptr<Device>> OpenCudaDevice(size_t arena_bytes) {
+  THIMBLE_TRY(CheckCudaDevice());
+  return CudaDevice::Open(arena_bytes);
+}
+
+Result<std::unique_ptr<Device>> CudaDevice::Open(size_t arena_bytes) {
+  std::unique_ptr<CudaDevice> device(new CudaDevice());
+  THIMBLE_TRY(Succeeded(cudaSetDevice(kGpu), "cannot use the GPU"));
+  THIMBLE_TRY(Succeeded(cudaFree(nullptr), "cannot start work on the GPU"));  // makes the context
+  cudaDeviceProp properties{};
+  THIMBLE_CUDA(cudaGetDeviceProperties(&properties, kGpu));
+  device->name_ = properties.name;
+  THIMBLE_CUDA(cudaStreamCreateWithFlags(&device->stream_, cudaStreamNonBlocking));
+  for (cudaEvent_t& event : device->mark_events_) {
+    THIMBLE_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  }
+  const GpuMemory memory = ReadGpuMemory();
+  device->memory_.context_bytes = memory.used_bytes();
+  if (arena_bytes > 0) {
+    void* arena = nullptr;
+    if (const cudaError_t code = cudaMalloc(&arena, arena_bytes); code != cudaSuccess) {
+      cudaGetLastError();
+      return Failed(fmt::format(
+          "cannot allocate an arena of {} ({} bytes) on {}, where {} ({} bytes) are free: {}",
+          FormatBytes(static_cast<int64_t>(arena_bytes)), arena_bytes, device->name_,
+          FormatBytes(static_cast<int64_t>(memory.free_bytes)), memory.free_bytes,
+          cudaGetErrorString(code)));
+    }
+    ++device->allocation_calls_;
+    device->arena_ = {static_cast<std::byte*>(arena), arena_bytes};
+  }
+  return std::unique_ptr<Device>(std::move(device));
+}
+
+CudaDevice::~CudaDevice() {
+  if (stream_ == nullptr) return;
+  Synchronize();
+  for (cudaGraphExec_t graph : graphs_) {
+    if (graph != nullptr) THIMBLE_CUDA(cudaGraphExecDestroy(graph));
+  }
+  for (cudaEvent_t event : mark_events_) {
+    if (event != nullptr) THIMBLE_CUDA(cudaEventDestroy(event));
+  }
+  for (cudaEvent_t event : step_events_) THIMBLE_CUDA(cudaEventDestroy(event));
+  THIMBLE_CUDA(cudaStreamDestroy(stream_));
+  THIMBLE_CUDA(cudaFree(arena_.data()));
+}
+
+void CudaDevice::Write(std::byte* to, std::span<const std::byte> from) {
+  if (from.empty()) return;
+  THIMBLE_CUDA(cudaMemcpyAsync(to, from.data(), from.size(), cudaMemcpyHostToDevice, stream_));
+}
+
+void CudaDevice::Read(const std::byte* from, std::span<std::byte> to) {
+  if (to.empty()) return;
+  THIMBLE_CUDA(cudaMemcpyAsync(to.data(), from, to.size(), cudaMemcpyDeviceToHost, stream_));
+}
+
+void CudaDevice::Paint(size_t begin, size_t end) {
+  LaunchPaint(stream_, WordsAt(arena_, begin), NumWords(begin, end));
+}
+
+size_t CudaDevice::UsedBytes(size_t begin, size_t end) {
+  const int64_t words = CountToLastUsedWord(stream_, WordsAt(arena_, begin), NumWords(begin, end));
+  return static_cast<size_t>(words) * kPaintBytes;
+}
+
+cudaGraphExec_t CudaDevice::Record(FunctionRef<void()> enqueue) {
+  Synchronize();
+  const int64_t before = ReadGpuMemory().used_bytes();
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t ready = nullptr;
+  // Other threads of the host (the prefetcher) may go on with what they do.
+  THIMBLE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  enqueue();
+  THIMBLE_CUDA(cudaStreamEndCapture(stream_, &graph));
+  THIMBLE_CUDA(cudaGraphInstantiate(&ready, graph, 0));
+  THIMBLE_CUDA(cudaGraphUpload(ready, stream_));
+  Synchronize();
+  THIMBLE_CUDA(cudaGraphDestroy(graph));
+  memory_.graph_bytes += ReadGpuMemory().used_bytes() - before;
+  return ready;
+}
+
+void CudaDevice::Replay(size_t key, FunctionRef<void()> enqueue) {
+  if (key >= graphs_.size()) graphs_.resize(key + 1, nullptr);
+  if (graphs_[key] == nullptr) graphs_[key] = Record(enqueue);
+  THIMBLE_CUDA(cudaGraphLaunch(graphs_[key], stream_));
+}
+
+void CudaDevice::Time(FunctionRef<void(size_t)> enqueue, std::span<double> seconds) {
+  while (step_events_.size() < seconds.size() + 1) {
+    THIMBLE_CUDA(cudaEventCreate(&step_events_.emplace_back()));
+  }
+  THIMBLE_CUDA(cudaEventRecord(step_events_[0], stream_));
+  for (size_t step = 0; step < seconds.size(); ++step) {
+    enqueue(step);
+    THIMBLE_CUDA(cudaEventRecord(step_events_[step + 1], stream_));
+  }
+  Synchronize();
+  for (size_t step = 0; step < seconds.size(); ++step) {
+    float milliseconds = 0;
+    THIMBLE_CUDA(cudaEventElapsedTime(&milliseconds, step_events_[step], step_events_[step + 1]));
+    seconds[step] += static_cast<double>(milliseconds) * 1e-3;
+  }
+}
+
+DeviceMark CudaDevice::Mark() {
+  ++last_mark_;
+  THIMBLE_CUDA(cudaEventRecord(mark_events_[last_mark_ % mark_events_.size()], stream_));
+  return last_mark_;
+}
+
+void CudaDevice::Wait(DeviceMark mark) {
+  THIMBLE_CUDA(cudaEventSynchronize(mark_events_[mark % mark_events_.size()]));
+}
+
+void CudaDevice::Synchronize() { THIMBLE_CUDA(cudaStreamSynchronize(stream_)); }
+
+std::unique_ptr<HostMemory> CudaDevice::AllocateHost(size_t size_bytes) {
+  return std::make_unique<PinnedMemory>(*this, size_bytes);
+}
+
+DeviceMemory CudaDevice::memory() const {
+  DeviceMemory memory = memory_;
+  memory.driver_bytes = ReadGpuMemory().used_bytes();
+  return memory;
+}
+
+}  // namespace thimble

@@ -1,0 +1,19 @@
+// The way to a CUDA device. Builds without CUDA have the same functions, which answer what is
+// missing (device/without_cuda).
+#pragma once
+
+#include <cstddef>
+#include <memory>
+
+#include "thimble/base/result.h"
+#include "thimble/device/device.h"
+
+namespace thimble {
+
+// The first GPU, with an arena of exactly this size.
+Result<std::unique_ptr<Device>> OpenCudaDevice(size_t arena_bytes);
+// Whether there is a GPU that this program has code for.
+Result<void> CheckCudaDevice();
+Result<void> CheckCudaIsBuilt();
+
+}  // namespace thimble

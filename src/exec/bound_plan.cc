@@ -1,0 +1,81 @@
+#include "thimble/exec/bound_plan.h"
+
+#include <algorithm>
+
+namespace thimble {
+namespace {
+
+bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
+  return !a.empty() && !b.empty() && a.data() < b.data() + b.size() &&
+         b.data() < a.data() + a.size();
+}
+
+bool Touches(const KernelCall& call, std::span<const std::byte> range) {
+  const auto in_range = [&](const TensorView& view) { return Overlap(view.bytes(), range); };
+  return std::any_of(call.inputs.begin(), call.inputs.end(), in_range) ||
+         std::any_of(call.outputs.begin(), call.outputs.end(), in_range) ||
+         Overlap(call.scratch, range);
+}
+
+bool WritesWhatIsTouchedBy(const KernelCall& writer, const KernelCall& other) {
+  return Touches(other, writer.scratch) ||
+         std::any_of(writer.outputs.begin(), writer.outputs.end(),
+                     [&](const TensorView& output) { return Touches(other, output.bytes()); });
+}
+
+}  // namespace
+
+TensorView ViewOf(const Plan& plan, ValueId id, std::span<std::byte> arena) {
+  const Value& value = plan.graph.value(id);
+  const Placement& placement = plan.placement(plan.values[id.index()].buffer);
+  return {arena.data() + placement.offset, value.dtype, value.shape};
+}
+
+BoundPlan::BoundPlan(const Plan& plan, const OpRegistry& ops, const Device& device,
+                     ThreadPool& pool) {
+  for (const Step& step : plan.steps) steps_.push_back(Bind(plan, step, ops, device.arena()));
+  for (const BoundStep& step : steps_) {
+    calls_.push_back(
+        {step.inputs, step.outputs, *step.attributes, step.scratch, pool, device.stream()});
+  }
+  for (size_t step = 0; step < steps_.size(); ++step) {
+    if (!groups_.empty() && MayJoin(groups_.back(), step)) {
+      groups_.back().end = step + 1;
+    } else {
+      groups_.push_back({step, step + 1});
+    }
+  }
+}
+
+BoundPlan::BoundStep BoundPlan::Bind(const Plan& plan, const Step& step, const OpRegistry& ops,
+                                     std::span<std::byte> arena) const {
+  const Node& node = plan.graph.node(step.node);
+  BoundStep bound;
+  bound.kernel = &ops.Get(node.op).kernels()[step.kernel];
+  bound.attributes = &node.attributes;
+  for (ValueId input : node.inputs) bound.inputs.push_back(ViewOf(plan, input, arena));
+  for (ValueId output : node.outputs) bound.outputs.push_back(ViewOf(plan, output, arena));
+  if (step.scratch.valid()) {
+    const Placement& scratch = plan.placement(step.scratch);
+    bound.scratch = arena.subspan(scratch.offset, scratch.size_bytes);
+  }
+  return bound;
+}
+
+bool BoundPlan::MayJoin(const Group& group, size_t step) const {
+  const Kernel* kernel = steps_[step].kernel;
+  if (kernel->run_group == nullptr || kernel != steps_[group.first].kernel) return false;
+  for (size_t other = group.first; other < group.end; ++other) {
+    if (WritesWhatIsTouchedBy(calls_[step], calls_[other])) return false;
+    if (WritesWhatIsTouchedBy(calls_[other], calls_[step])) return false;
+  }
+  return true;
+}
+
+void BoundPlan::RunGroup(const Group& group) const {
+  if (group.end == group.first + 1) return RunStep(group.first);
+  steps_[group.first].kernel->run_group(
+      std::span(calls_).subspan(group.first, group.end - group.first));
+}
+
+}  // namespace thimble

@@ -1,0 +1,137 @@
+// The CUDA device. Without a GPU these tests are skipped.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "tests/support/cuda_or_skip.h"
+#include "thimble/device/device.h"
+#include "thimble/device/paint.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+
+class CudaDeviceTest : public testing::Test {
+ protected:
+  static constexpr size_t kArenaBytes = 1 << 20;
+
+  void SetUp() override {
+    THIMBLE_CUDA_OR_SKIP();
+    auto device = OpenDevice(DeviceKind::kCuda, kArenaBytes);
+    ASSERT_TRUE(device.ok()) << device.error().message;
+    device_ = std::move(device).value();
+  }
+  std::byte* At(size_t offset) const { return device_->arena().data() + offset; }
+  void WriteWord(size_t offset, uint32_t word) {
+    device_->Write(At(offset), std::as_bytes(std::span(&word, 1)));
+    device_->Synchronize();
+  }
+  uint32_t ReadWord(size_t offset) {
+    uint32_t word = 0;
+    device_->Read(At(offset), std::as_writable_bytes(std::span(&word, 1)));
+    device_->Synchronize();
+    return word;
+  }
+
+  std::unique_ptr<Device> device_;
+};
+
+TEST_F(CudaDeviceTest, HasOneArenaOfTheSizeAskedFor) {
+  EXPECT_EQ(device_->kind(), DeviceKind::kCuda);
+  EXPECT_FALSE(device_->name().empty());
+  EXPECT_EQ(device_->arena().size(), kArenaBytes);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(At(0)) % 64, 0U);
+  EXPECT_EQ(device_->allocation_calls(), 1);
+  EXPECT_GE(device_->memory().driver_bytes, device_->memory().context_bytes);
+}
+
+TEST_F(CudaDeviceTest, ReadsBackWhatWasWritten) {
+  std::vector<std::byte> in(1000);
+  for (size_t i = 0; i < in.size(); ++i) in[i] = static_cast<std::byte>(i * 7);
+  std::vector<std::byte> out(in.size());
+  device_->Write(At(64), in);
+  device_->Read(At(64), out);
+  device_->Synchronize();
+  EXPECT_TRUE(in == out);
+  device_->Write(At(0), {});
+  device_->Read(At(0), {});
+}
+
+TEST_F(CudaDeviceTest, FindsTheLastWordThatIsNotPaint) {
+  device_->Paint(0, kArenaBytes);
+  EXPECT_EQ(ReadWord(0), kPaint);
+  EXPECT_EQ(ReadWord(kArenaBytes - 4), kPaint);
+  EXPECT_EQ(device_->UsedBytes(0, kArenaBytes), 0U);
+  WriteWord(100, 1);
+  WriteWord(40, 2);
+  EXPECT_EQ(device_->UsedBytes(0, kArenaBytes), 104U);
+  EXPECT_EQ(device_->UsedBytes(64, kArenaBytes), 40U);
+  EXPECT_EQ(device_->UsedBytes(104, kArenaBytes), 0U);
+  EXPECT_EQ(device_->UsedBytes(104, 104), 0U);
+  WriteWord(kArenaBytes - 4, 3);
+  EXPECT_EQ(device_->UsedBytes(0, kArenaBytes), kArenaBytes);
+  device_->Paint(40, kArenaBytes);
+  EXPECT_EQ(device_->UsedBytes(0, kArenaBytes), 0U);
+}
+
+TEST_F(CudaDeviceTest, RecordsOnceAndRepeats) {
+  int calls = 0;
+  WriteWord(0, 5);
+  for (int i = 0; i < 3; ++i) {
+    device_->Replay(0, [&] {
+      ++calls;
+      device_->Paint(0, 4);
+    });
+    EXPECT_EQ(ReadWord(0), kPaint) << i;
+    WriteWord(0, 5);
+  }
+  EXPECT_EQ(calls, 1);
+  device_->Replay(3, [&] { device_->Paint(64, 68); });
+  EXPECT_EQ(ReadWord(0), 5U);
+  EXPECT_EQ(ReadWord(64), kPaint);
+  EXPECT_GE(device_->memory().graph_bytes, 0);
+}
+
+TEST_F(CudaDeviceTest, TimesEachStep) {
+  std::vector<double> seconds(3, 0.0);
+  device_->Time([&](size_t /*step*/) { device_->Paint(0, kArenaBytes); }, seconds);
+  EXPECT_THAT(seconds, testing::Each(testing::Gt(0.0)));
+  EXPECT_THAT(seconds, testing::Each(testing::Lt(1.0)));
+}
+
+TEST_F(CudaDeviceTest, CountsMemoryThatItReadsItself) {
+  {
+    const auto memory = device_->AllocateHost(1000);
+    EXPECT_EQ(memory->bytes().size(), 1000U);
+    EXPECT_THAT(memory->bytes(), testing::Each(std::byte{0}));
+    EXPECT_EQ(device_->memory().pinned_bytes, 1000);
+    EXPECT_EQ(device_->allocation_calls(), 2);
+    memory->bytes()[3] = std::byte{9};
+    device_->Write(At(0), memory->bytes());
+    std::vector<std::byte> out(1000);
+    const DeviceMark mark = device_->Mark();
+    device_->Wait(mark);
+    device_->Read(At(0), out);
+    device_->Synchronize();
+    EXPECT_EQ(out[3], std::byte{9});
+  }
+  EXPECT_EQ(device_->memory().pinned_bytes, 0);
+  EXPECT_EQ(device_->memory().pinned_peak_bytes, 1000);
+}
+
+TEST_F(CudaDeviceTest, AnArenaThatIsTooLarge) {
+  const auto device = OpenDevice(DeviceKind::kCuda, size_t{1} << 50);
+  ASSERT_FALSE(device.ok());
+  EXPECT_EQ(device.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(device.error().message, HasSubstr("1125899906842624 bytes"));
+  EXPECT_THAT(device.error().message, HasSubstr("are free"));
+  // And the first one goes on.
+  device_->Paint(0, 4);
+  EXPECT_EQ(ReadWord(0), kPaint);
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,0 +1,117 @@
+// What the executor asks of its device, and in which order; on a device that only looks like a GPU.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/exec/planted_kernel.h"
+#include "tests/exec/small_training.h"
+#include "tests/support/recording_device.h"
+
+namespace thimble {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+constexpr size_t kTrain = SmallTraining::kTrain;
+constexpr size_t kEvaluate = SmallTraining::kEvaluate;
+
+// x -> relu -> y, 20 elements, with a parameter beside them.
+struct OnRecordingDevice {
+  OnRecordingDevice() {
+    Graph graph;
+    NodeSpec spec;
+    spec.op = "relu";
+    spec.inputs = {graph.AddValue({"x", {20}, DType::kF32, Role::kInput, {}, {}})};
+    spec.output_role = Role::kActivation;
+    spec.output_names = {"y"};
+    graph.outputs = AppendNode(graph, BuiltinOps(), std::move(spec)).value();
+    graph.AddValue({"w", {5}, DType::kF32, Role::kParameter, {}, {}});
+    Program program = PlanProgram({{"plan", graph}}, BuiltinOps(), {}, {}).value();
+    auto owned = std::make_unique<RecordingDevice>(program.arena_bytes);
+    device = owned.get();
+    executor = Executor::CreateOn(std::move(owned), std::move(program), BuiltinOps());
+    x = executor->View(0, "x");
+    y = executor->View(0, "y");
+    device->TakeLog();
+  }
+
+  void Run(std::span<const float> from, std::span<float> to) const {
+    executor->Prepare(0);
+    executor->Write(x, std::as_bytes(from));
+    executor->Run(0);
+    executor->Read(y, std::as_writable_bytes(to));
+  }
+
+  RecordingDevice* device = nullptr;
+  std::unique_ptr<Executor> executor;
+  TensorView x;
+  TensorView y;
+};
+
+TEST(ExecutorOnDevice, TheAuditedRunIsNotReplayed) {
+  const OnRecordingDevice run;
+  const std::vector<float> in(20, -1.0F);
+  std::vector<float> out(20);
+  run.Run(in, out);
+  EXPECT_THAT(run.device->TakeLog(), ElementsAre("write 80", "read 80"));
+  for (int i = 0; i < 2; ++i) {
+    run.Run(in, out);
+    EXPECT_THAT(run.device->TakeLog(), ElementsAre("write 80", "replay 0", "read 80"));
+  }
+}
+
+TEST(ExecutorOnDevice, ResultsAreThereWhenTheDeviceHasComeSoFar) {
+  const OnRecordingDevice run;
+  const std::vector<float> in(20, 3.0F);
+  std::vector<float> out(20);
+  run.Run(in, out);
+  EXPECT_NE(out, in);
+  run.device->Wait(run.device->Mark());
+  EXPECT_EQ(out, in);
+}
+
+TEST(ExecutorOnDevice, ResidentsAreFetchedAndStoredOneByOne) {
+  const OnRecordingDevice run;
+  const auto bytes = run.executor->ResidentBytes("w");
+  EXPECT_NE(bytes.data(), run.executor->View(0, "w").data);
+  std::fill(bytes.begin(), bytes.end(), std::byte{1});
+  run.executor->StoreResidents();
+  EXPECT_THAT(run.device->TakeLog(), ElementsAre("write 20"));
+  std::fill(bytes.begin(), bytes.end(), std::byte{2});
+  run.executor->FetchResidents();
+  EXPECT_THAT(run.device->TakeLog(), ElementsAre("read 64"));
+  EXPECT_THAT(bytes, testing::Each(std::byte{1}));
+  // The padding behind it stays paint.
+  std::vector<float> numbers(20, 1.0F);
+  run.Run(numbers, numbers);
+  run.executor->ScanArena();
+  EXPECT_THAT(run.executor->audit().faults(), IsEmpty());
+}
+
+TEST(ExecutorOnDevice, TrainsAsOnTheCpu) {
+  SmallTraining cpu;
+  Program program = cpu.executor().program();
+  auto device = std::make_unique<RecordingDevice>(program.arena_bytes);
+  SmallTraining other(Executor::CreateOn(std::move(device), std::move(program), BuiltinOps()));
+  for (uint32_t step = 0; step < 3; ++step) {
+    EXPECT_EQ(other.Run(kTrain, step), cpu.Run(kTrain, step));
+    EXPECT_EQ(other.Run(kEvaluate, step), cpu.Run(kEvaluate, step));
+  }
+  EXPECT_TRUE(other.Residents() == cpu.Residents());
+  other.executor().ScanArena();
+  EXPECT_THAT(other.executor().audit().faults(), IsEmpty());
+  EXPECT_EQ(other.executor().audit().measured_peak_bytes(), other.executor().planned_peak_bytes());
+}
+
+TEST(ExecutorOnDeviceDeathTest, WrongSizes) {
+  const OnRecordingDevice run;
+  float number = 0;
+  EXPECT_DEATH(WriteNumber(*run.executor, run.x, number), "4 bytes for a value of 80");
+  EXPECT_DEATH((void)ReadNumber<float>(*run.executor, run.y), "4 bytes for a value of 80");
+  EXPECT_DEATH((void)Executor::CreateOn(std::make_unique<RecordingDevice>(64),
+                                        run.executor->program(), BuiltinOps()),
+               "an arena of 64 bytes for");
+}
+
+}  // namespace
+}  // namespace thimble

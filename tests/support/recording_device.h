@@ -1,0 +1,79 @@
+// RecordingDevice: a device that looks like a GPU from the outside (its arena is not memory of the
+// host, work is under way until somebody waits) and runs CPU kernels. It writes down what it is
+// asked to do, hands out results no earlier than promised, and notices host memory that changes
+// while it may still be read.
+#pragma once
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "thimble/device/cpu/cpu_device.h"
+
+namespace thimble {
+
+class RecordingDevice final : public CpuDevice {
+ public:
+  explicit RecordingDevice(size_t arena_bytes) : CpuDevice(Arena::Map(arena_bytes).value()) {}
+
+  // What was asked for, in order, since the last call: "write 4", "replay 0", "read 4", …
+  std::vector<std::string> TakeLog() { return std::exchange(log_, {}); }
+
+  std::string name() const override { return "recording"; }
+  bool arena_is_host_memory() const override { return false; }
+  size_t runs_in_flight() const override { return 2; }
+
+  void Write(std::byte* to, std::span<const std::byte> from) override {
+    log_.push_back(fmt::format("write {}", from.size()));
+    CpuDevice::Write(to, from);
+    writes_.push_back({next_mark_, from, {from.begin(), from.end()}});
+  }
+  void Read(const std::byte* from, std::span<std::byte> to) override {
+    log_.push_back(fmt::format("read {}", to.size()));
+    reads_.push_back({next_mark_, to, {from, from + to.size()}});
+    std::fill(to.begin(), to.end(), std::byte{0xEE});  // not there yet
+  }
+  void Replay(size_t key, FunctionRef<void()> enqueue) override {
+    log_.push_back(fmt::format("replay {}", key));
+    enqueue();
+  }
+  DeviceMark Mark() override { return next_mark_++; }
+  void Wait(DeviceMark mark) override {
+    Settle(writes_, mark, [](const auto& write) {
+      EXPECT_TRUE(std::equal(write.host.begin(), write.host.end(), write.bytes.begin()))
+          << write.bytes.size() << " bytes changed while they were copied";
+    });
+    Settle(reads_, mark, [](const auto& read) {
+      std::copy(read.bytes.begin(), read.bytes.end(), read.host.begin());
+    });
+  }
+  void Synchronize() override { Wait(next_mark_); }
+
+ private:
+  template <class Bytes>
+  struct Copy {
+    DeviceMark mark;  // the first one behind it
+    Bytes host;
+    std::vector<std::byte> bytes;
+  };
+  template <class Copies, class Function>
+  static void Settle(Copies& copies, DeviceMark mark, const Function& function) {
+    std::erase_if(copies, [&](const auto& copy) {
+      if (copy.mark > mark) return false;
+      function(copy);
+      return true;
+    });
+  }
+
+  std::vector<std::string> log_;
+  DeviceMark next_mark_ = 1;
+  std::vector<Copy<std::span<const std::byte>>> writes_;
+  std::vector<Copy<std::span<std::byte>>> reads_;
+};
+
+}  // namespace thimble

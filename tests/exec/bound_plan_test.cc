@@ -40,8 +40,9 @@ class GroupTest : public testing::Test {
     ValueId last = x;
     for (std::string op : chain) {
       const bool follows = op.starts_with('>');
+      if (follows) op.erase(0, 1);
       NodeSpec spec;
-      spec.op = follows ? op.substr(1) : op;
+      spec.op = op;
       spec.inputs = {follows ? last : x};
       spec.layer = fmt::format("n{}", graph.nodes.size());
       spec.output_role = Role::kActivation;

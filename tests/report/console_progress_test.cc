@@ -23,7 +23,7 @@ std::string Shown(Show show) {
 TEST(ConsoleProgress, StartsWithModelAndArena) {
   const auto program = MakeTrainingProgram(TinyConfig(), ImageSpec{}, {10, 0, 6}, BuiltinOps());
   const std::string text = Shown([&](auto& progress) { progress.OnStart(*program, "runs/x"); });
-  EXPECT_THAT(text, testing::StartsWith("wrn-10-1: 77850 parameters, arena "));
+  EXPECT_THAT(text, testing::StartsWith("wrn-10-1 on cpu: 77850 parameters, arena "));
   EXPECT_THAT(text, testing::EndsWith(std::to_string(program->program.arena_bytes) +
                                       " bytes), run folder runs/x\n"));
 }

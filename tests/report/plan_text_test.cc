@@ -18,7 +18,7 @@ std::string Text(int64_t budget_bytes) {
 
 TEST(PlanText, ShowsWhereTheMemoryGoes) {
   const std::string text = Text(0);
-  EXPECT_THAT(text, HasSubstr("wrn-10-1, batch 4: 77850 parameters\n"));
+  EXPECT_THAT(text, HasSubstr("wrn-10-1, batch 4, cpu: 77850 parameters\n"));
   for (const char* category :
        {"model", "gradients", "optimizer", "activations", "transient", "data", "gaps", "arena"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + category + " ")) << category;

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 
+#include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
 #include "thimble/ops/builtin_ops.h"
@@ -59,6 +60,15 @@ INSTANTIATE_TEST_SUITE_P(AllOps, OpKernels, testing::ValuesIn(AllCases()), CaseN
 class OpGradients : public testing::TestWithParam<OpCase> {};
 TEST_P(OpGradients, AgreeWithComplexStep) { CheckGradient(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(AllOps, OpGradients, testing::ValuesIn(DifferentiableCases()), CaseName);
+
+class CudaKernels : public testing::TestWithParam<std::string> {};
+TEST_P(CudaKernels, AgreeWithReference) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  for (const OpCase& op_case : AllCases()) {
+    if (op_case.op == GetParam()) CheckCudaKernels(op_case);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(CudaOps, CudaKernels, testing::ValuesIn(OpNames()), OpName);
 
 class EveryOp : public testing::TestWithParam<std::string> {};
 

@@ -99,6 +99,11 @@ void StepTimer::FillInputs(size_t plan) {
   for (size_t i = 0; i < labels.size(); ++i) {
     labels[i] = static_cast<int32_t>(i % static_cast<size_t>(program_.model.images.classes));
   }
+  if (program_.augmentation != Augmentation::kNone) {
+    auto samples = executor_->View(plan, kSamplesInput).As<int32_t>();
+    for (size_t i = 0; i < samples.size(); ++i) samples[i] = static_cast<int32_t>(i);
+    executor_->View(plan, kEpochInput).As<int32_t>()[0] = 1;
+  }
   // Small, so that weights stay ordinary numbers however long the benchmark runs.
   executor_->View(plan, kLearningRateInput).As<float>()[0] = 0.01F;
 }

@@ -12,7 +12,6 @@
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/batch_feed.h"
 #include "thimble/train/checkpoint.h"
-#include "thimble/train/dump_batches.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
@@ -52,6 +51,7 @@ class Trainer {
   Result<void> Restore();
   Result<void> Loop();
   Result<void> Step(BatchFeed& feed);
+  void WriteDraws(size_t plan);
   Result<void> EndEpoch();
   Result<void> CheckFinite(const char* what, double loss) const;
   Result<void> LogStep(double loss, double learning_rate);
@@ -115,13 +115,14 @@ Result<void> Trainer::Prepare() {
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
-  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, make_model_(SpecOf(data_)));
+  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
+  model.images.augmentation = data_.augmentation;  // a matter of the data, not of the network
   config_.model = model.name;
   THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
   THIMBLE_TRY(CheckBudget(program_.program, config_.budget_bytes));
   THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
                            PlainArenaBytes(config_, model, CountsOf(data_), ops_));
-  batches_.emplace(*data_.train, program_.batch, config_.seed, ChosenAugmentation(config_, data_));
+  batches_.emplace(*data_.train, program_.batch, config_.seed);
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
   schedule_span_.num_steps =
       config_.steps > 0 ? config_.steps : config_.epochs * schedule_span_.steps_per_epoch;
@@ -192,6 +193,7 @@ Result<void> Trainer::Step(BatchFeed& feed) {
   executor_->Prepare(plan);
   THIMBLE_TRY(feed.Next(state_.step, executor_->View(plan, kImagesInput).As<uint8_t>(),
                         executor_->View(plan, kLabelsInput).As<int32_t>()));
+  WriteDraws(plan);
   executor_->View(plan, kLearningRateInput).As<float>()[0] = static_cast<float>(rate);
   executor_->Run(plan);
   if (!executor_->last_run_was_audited()) {
@@ -205,6 +207,14 @@ Result<void> Trainer::Step(BatchFeed& feed) {
   state_.samples += count;
   ++state_.step;
   return LogStep(loss, rate);
+}
+
+// What the images of the step are augmented by.
+void Trainer::WriteDraws(size_t plan) {
+  if (program_.augmentation == Augmentation::kNone) return;
+  batches_->Samples(state_.step, executor_->View(plan, kSamplesInput).As<int32_t>());
+  const auto epoch = static_cast<uint32_t>(batches_->BatchAt(state_.step).epoch);
+  executor_->View(plan, kEpochInput).As<int32_t>()[0] = static_cast<int32_t>(epoch);
 }
 
 // Nothing is saved once training has diverged.

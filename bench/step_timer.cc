@@ -6,6 +6,7 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "bench/train_flags.h"
 #include "thimble/device/cpu/simd_target.h"
@@ -91,6 +92,8 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
   for (size_t i = 0; i < images_.size(); ++i) {
     images_[i] = static_cast<uint8_t>(i * 2654435761U >> 13);  // looks random
   }
+  samples_.resize(static_cast<size_t>(program_.batch));
+  std::iota(samples_.begin(), samples_.end(), 0);
   labels_.resize(static_cast<size_t>(program_.batch));
   for (size_t i = 0; i < labels_.size(); ++i) {
     labels_[i] = static_cast<int32_t>(i % static_cast<size_t>(format.classes));
@@ -103,6 +106,10 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
 void StepTimer::FillInputs(size_t plan) {
   executor_->Write(executor_->View(plan, kImagesInput), std::as_bytes(std::span(images_)));
   executor_->Write(executor_->View(plan, kLabelsInput), std::as_bytes(std::span(labels_)));
+  if (program_.augmentation != Augmentation::kNone) {
+    executor_->Write(executor_->View(plan, kSamplesInput), std::as_bytes(std::span(samples_)));
+    WriteNumber(*executor_, executor_->View(plan, kEpochInput), int32_t{1});
+  }
   // Small, so that weights stay ordinary numbers however long the benchmark runs.
   WriteNumber(*executor_, executor_->View(plan, kLearningRateInput), 0.01F);
 }

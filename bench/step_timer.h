@@ -40,6 +40,7 @@ class StepTimer {
   std::unique_ptr<Executor> executor_;
   std::vector<uint8_t> images_;
   std::vector<int32_t> labels_;
+  std::vector<int32_t> samples_;
   std::vector<double> step_seconds_;  // sorted
   std::vector<double> op_seconds_;    // by step of the plan; all measured steps together
 };

@@ -1,6 +1,6 @@
 // Counter-based random numbers (Philox4x32-10): the number is a pure function of key and counter,
 // so every draw can be repeated from (seed, purpose, step, sample, element) and none is ever
-// stored.
+// stored. constexpr, so that CPU and GPU draw with the same code.
 #pragma once
 
 #include <array>
@@ -19,25 +19,53 @@ enum class RandomPurpose : uint32_t {
 };
 
 // Four uniform 32-bit words for one (key, counter).
-std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 2> key, std::array<uint32_t, 4> counter);
+constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 2> key,
+                                             std::array<uint32_t, 4> counter) {
+  // Multipliers and key increments of the published generator (Salmon et al., 2011).
+  constexpr uint64_t kMultiplier0 = 0xD2511F53;
+  constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
+  constexpr uint32_t kIncrement0 = 0x9E3779B9;
+  constexpr uint32_t kIncrement1 = 0xBB67AE85;
+  constexpr int kRounds = 10;
+  for (int round = 0; round < kRounds; ++round) {
+    const uint64_t product0 = kMultiplier0 * counter[0];
+    const uint64_t product1 = kMultiplier1 * counter[2];
+    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
+               static_cast<uint32_t>(product1),
+               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+               static_cast<uint32_t>(product0)};
+    key[0] += kIncrement0;
+    key[1] += kIncrement1;
+  }
+  return counter;
+}
 
 // The numbers of one seed and purpose. A value type: copying it copies nothing but the key.
 class RandomSource {
  public:
-  RandomSource(uint64_t seed, RandomPurpose purpose);
+  constexpr RandomSource(uint64_t seed, RandomPurpose purpose) {
+    // One Philox call mixes seed and purpose into the key, so that neighbouring seeds share
+    // nothing.
+    const auto mixed = Philox4x32({static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
+                                  {static_cast<uint32_t>(purpose), 0, 0, 0});
+    key_ = {mixed[0], mixed[1]};
+  }
 
   // `step` is 32 bits, `sample` (index in the data set, or tensor) 32 bits, `element` 64 bits.
-  std::array<uint32_t, 4> Words(uint32_t step, uint32_t sample, uint64_t element) const;
+  constexpr std::array<uint32_t, 4> Words(uint32_t step, uint32_t sample, uint64_t element) const {
+    return Philox4x32(
+        key_, {static_cast<uint32_t>(element), static_cast<uint32_t>(element >> 32), sample, step});
+  }
 
  private:
-  std::array<uint32_t, 2> key_;
+  std::array<uint32_t, 2> key_ = {};
 };
 
 // In [0, 1): 24 random bits, so every value is exact in a float.
-inline float UniformFloat(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
+constexpr float UniformFloat(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
 
 // In [0, bound) without modulo bias worth mentioning (multiply-shift; bias <= bound / 2^32).
-inline uint32_t UniformBelow(uint32_t word, uint32_t bound) {
+constexpr uint32_t UniformBelow(uint32_t word, uint32_t bound) {
   return static_cast<uint32_t>((static_cast<uint64_t>(word) * bound) >> 32);
 }
 

@@ -1,7 +1,6 @@
 #include "thimble/data/batches.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "thimble/base/check.h"
@@ -29,16 +28,9 @@ int64_t StepsPerEpoch(int64_t images, int64_t batch) {
   return (images - 1) / batch + 1;
 }
 
-TrainBatches::TrainBatches(const ImageDataset& dataset, int64_t batch, uint64_t seed,
-                           Augmentation augmentation)
-    : dataset_(dataset),
-      batch_(batch),
-      shuffle_(seed, RandomPurpose::kShuffle),
-      augment_(seed, RandomPurpose::kAugment),
-      augmentation_(augmentation) {
+TrainBatches::TrainBatches(const ImageDataset& dataset, int64_t batch, uint64_t seed)
+    : dataset_(dataset), batch_(batch), shuffle_(seed, RandomPurpose::kShuffle) {
   THIMBLE_CHECK(batch >= 1, "batches of {}", batch);
-  THIMBLE_CHECK(augmentation == Augmentation::kNone || image_bytes() <= kMaxAugmentedImageBytes,
-                "images of {} bytes are too large to augment", image_bytes());
 }
 
 BatchRange TrainBatches::BatchAt(int64_t step) const {
@@ -48,27 +40,29 @@ BatchRange TrainBatches::BatchAt(int64_t step) const {
   return {step / steps, first, std::min(batch_, dataset_.size() - first)};
 }
 
+int64_t TrainBatches::IndexOf(const BatchRange& range, int64_t i) const {
+  return PermuteIndex(shuffle_, static_cast<uint32_t>(range.epoch), dataset_.size(),
+                      range.first + i);
+}
+
 Result<void> TrainBatches::Fill(int64_t step, std::span<uint8_t> images,
                                 std::span<int32_t> labels) const {
   const BatchRange range = BatchAt(step);
-  const auto epoch = static_cast<uint32_t>(range.epoch);
   CheckRoom(range.count, image_bytes(), images, labels);
   for (int64_t i = 0; i < range.count; ++i) {
-    const int64_t index = PermuteIndex(shuffle_, epoch, dataset_.size(), range.first + i);
-    THIMBLE_TRY(ReadImage(epoch, index, PixelsAt(images, i, image_bytes()), labels[i]));
+    THIMBLE_TRY(dataset_.Read(IndexOf(range, i), PixelsAt(images, i, image_bytes()), labels[i]));
   }
   return {};
 }
 
-Result<void> TrainBatches::ReadImage(uint32_t epoch, int64_t index, std::span<uint8_t> pixels,
-                                     int32_t& label) const {
-  if (augmentation_ == Augmentation::kNone) return dataset_.Read(index, pixels, label);
-  std::array<uint8_t, kMaxAugmentedImageBytes> buffer;
-  const auto original = std::span(buffer).first(pixels.size());
-  THIMBLE_TRY(dataset_.Read(index, original, label));
-  ApplyCropFlip(dataset_.format().size(),
-                DrawCropFlip(augment_, epoch, static_cast<uint32_t>(index)), original, pixels);
-  return {};
+void TrainBatches::Samples(int64_t step, std::span<int32_t> samples) const {
+  const BatchRange range = BatchAt(step);
+  THIMBLE_CHECK(std::ssize(samples) == range.count, "room for {} of {} indices", samples.size(),
+                range.count);
+  for (int64_t i = 0; i < range.count; ++i) {
+    samples[static_cast<size_t>(i)] =
+        static_cast<int32_t>(static_cast<uint32_t>(IndexOf(range, i)));
+  }
 }
 
 EvalBatches::EvalBatches(const ImageDataset& dataset, int64_t batch)

@@ -8,7 +8,6 @@
 
 #include "thimble/base/philox.h"
 #include "thimble/base/result.h"
-#include "thimble/data/augment.h"
 #include "thimble/data/image_dataset.h"
 
 namespace thimble {
@@ -39,20 +38,19 @@ struct BatchRange {
 // ceil(images / batch): the last batch of an epoch may be smaller.
 int64_t StepsPerEpoch(int64_t images, int64_t batch);
 
-// Images are augmented by way of a buffer of this size on the stack.
-inline constexpr int64_t kMaxAugmentedImageBytes = 64L * 64 * 3;
-
-// Training: a new order in each epoch, augmented images.
+// Training: a new order in each epoch. Images are as the data set has them: they are augmented in
+// the graph, by draws that need their indices.
 class TrainBatches final : public BatchSource {
  public:
-  // `dataset` must outlive this. Requires batch >= 1; images of at most kMaxAugmentedImageBytes
-  // where they are augmented.
-  TrainBatches(const ImageDataset& dataset, int64_t batch, uint64_t seed,
-               Augmentation augmentation);
+  // `dataset` must outlive this. Requires batch >= 1.
+  TrainBatches(const ImageDataset& dataset, int64_t batch, uint64_t seed);
 
   int64_t steps_per_epoch() const { return StepsPerEpoch(dataset_.size(), batch_); }
   // Requires step >= 0 and fewer than 2^32 epochs.
   BatchRange BatchAt(int64_t step) const;
+  // Writes the index in the data set of each image of the step, modulo 2^32. Requires CountAt(step)
+  // elements.
+  void Samples(int64_t step, std::span<int32_t> samples) const;
 
   int64_t image_bytes() const override { return dataset_.format().image_bytes(); }
   int64_t CountAt(int64_t step) const override { return BatchAt(step).count; }
@@ -60,14 +58,12 @@ class TrainBatches final : public BatchSource {
                     std::span<int32_t> labels) const override;
 
  private:
-  Result<void> ReadImage(uint32_t epoch, int64_t index, std::span<uint8_t> pixels,
-                         int32_t& label) const;
+  // Of image `i` of a batch.
+  int64_t IndexOf(const BatchRange& range, int64_t i) const;
 
   const ImageDataset& dataset_;
   int64_t batch_;
   RandomSource shuffle_;
-  RandomSource augment_;
-  Augmentation augmentation_;
 };
 
 // Evaluation: every image once, in order, as it is. Steps are 0 .. num_steps() - 1.

@@ -12,8 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "thimble/base/augmentation.h"
 #include "thimble/base/result.h"
-#include "thimble/data/augment.h"
 
 namespace thimble {
 
@@ -26,7 +26,6 @@ struct ImageFormat {
   std::vector<double> mean;
   std::vector<double> std;
 
-  ImageSize size() const { return {height, width, channels}; }
   int64_t image_bytes() const { return height * width * channels; }
 };
 

@@ -64,6 +64,9 @@ struct Kernel {
   std::string_view option;
   // How far from the exact result it may be, as a multiple of a plain sum's distance.
   double rounding = 1;
+  // Whether outputs of all sizes are added up on the way to each of them (Winograd): then the
+  // largest decides how far all may be.
+  bool mixes_outputs = false;
   // Empty where the kernel takes the call, otherwise why it declines.
   std::string_view (*declines)(const OpCall& call) = nullptr;
   size_t (*scratch_bytes)(const OpCall& call, const KernelLimits& limits) = nullptr;
@@ -76,7 +79,8 @@ struct Kernel {
 // A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them,
 // `static size_t ScratchBytes(const OpCall&, const KernelLimits&)`,
 // `static void RunGroup(std::span<const KernelCall>)` and `static constexpr std::string_view
-// kOption`, `static constexpr double kRounding`; MakeKernel turns it into a row.
+// kOption`, `static constexpr double kRounding`, `static constexpr bool kMixesOutputs`; MakeKernel
+// turns it into a row.
 template <class Type>
 constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
                             std::string_view (*declines)(const OpCall&)) {
@@ -88,6 +92,7 @@ constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
   if constexpr (requires { &Type::RunGroup; }) kernel.run_group = &Type::RunGroup;
   if constexpr (requires { Type::kOption; }) kernel.option = Type::kOption;
   if constexpr (requires { Type::kRounding; }) kernel.rounding = Type::kRounding;
+  if constexpr (requires { Type::kMixesOutputs; }) kernel.mixes_outputs = Type::kMixesOutputs;
   if constexpr (requires(OpCall call, KernelLimits limits) { Type::ScratchBytes(call, limits); }) {
     kernel.scratch_bytes = &Type::ScratchBytes;
   } else {

@@ -22,17 +22,29 @@ Result<void> CheckImages(const ImageSpec& images, int64_t batch) {
   return {};
 }
 
+// Where they are drawn, the images by their draws.
+ValueId DrawnImages(NetworkBuilder& net, ValueId images, int64_t batch, const ImageDraws& draws) {
+  if (net.mode() == Mode::kEvaluate || draws.augmentation == Augmentation::kNone) return images;
+  const ValueId samples = net.Input(kSamplesInput, {batch}, DType::kI32);
+  const ValueId epoch = net.Input(kEpochInput, {1}, DType::kI32);
+  return net.Apply({.op = "image_crop_flip",
+                    .inputs = {images, samples, epoch},
+                    .attributes = {{"seed", static_cast<int64_t>(draws.seed)}},
+                    .layer = "augment"});
+}
+
 }  // namespace
 
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode) {
+                             Mode mode, const ImageDraws& draws) {
   const ImageSpec& spec = model.images;
   THIMBLE_TRY(CheckImages(spec, batch));
   NetworkBuilder net(ops, mode);
   const ValueId images =
       net.Input(kImagesInput, {batch, spec.height, spec.width, spec.channels}, DType::kU8);
   const ValueId labels = net.Input(kLabelsInput, {batch}, DType::kI32);
-  const ValueId scores = model.body(net, net.NormalizeImages(images, spec.mean, spec.std));
+  const ValueId drawn = DrawnImages(net, images, batch, draws);
+  const ValueId scores = model.body(net, net.NormalizeImages(drawn, spec.mean, spec.std));
   if (!net.failed() && net.shape(scores) != Shape{batch, spec.classes}) {
     net.Fail(
         BadInput(fmt::format("{}: the scores have shape {}, expected {}", model.name,

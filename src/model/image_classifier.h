@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "thimble/base/augmentation.h"
 #include "thimble/base/result.h"
 #include "thimble/model/network_builder.h"
 
@@ -20,6 +21,7 @@ struct ImageSpec {
   int64_t classes = 10;
   std::vector<double> mean = {127.5, 127.5, 127.5};  // per channel, of bytes 0..255
   std::vector<double> std = {64, 64, 64};
+  Augmentation augmentation = Augmentation::kNone;  // what the usual recipe does in training
 };
 
 struct ImageClassifier {
@@ -35,8 +37,17 @@ struct Network {
   ValueId loss;
   std::vector<InitRule> inits;  // one for every parameter and statistic
 };
+
+// What happens to training images before they are normalised. Cropping and mirroring take the
+// further inputs samples and epoch.
+struct ImageDraws {
+  Augmentation augmentation = Augmentation::kNone;
+  uint64_t seed = 0;
+};
+
+// Evaluation shows images as they are, whatever `draws` says.
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode);
+                             Mode mode, const ImageDraws& draws = {});
 
 // Makes a network for given images: what a training takes to train one's own.
 using ModelFactory = std::function<Result<ImageClassifier>(const ImageSpec& images)>;

@@ -94,6 +94,8 @@ class NetworkBuilder {
 
 inline constexpr const char* kImagesInput = "images";     // u8 (B, H, W, C)
 inline constexpr const char* kLabelsInput = "labels";     // i32 (B)
+inline constexpr const char* kSamplesInput = "samples";   // i32 (B), indices in the data set
+inline constexpr const char* kEpochInput = "epoch";       // i32 [1]
 inline constexpr const char* kLossOutput = "loss";        // f32 [1]
 inline constexpr const char* kCorrectOutput = "correct";  // i32 [1]
 

@@ -19,7 +19,4 @@ Result<void> DumpBatches(const TrainConfig& config, const ImageData& data, int64
 // order, as evaluation reads it.
 Result<void> DumpImages(const ImageDataset& dataset, const std::string& path);
 
-// The augmentation that the configuration asks for, or the data set's usual one.
-Augmentation ChosenAugmentation(const TrainConfig& config, const ImageData& data);
-
 }  // namespace thimble

@@ -1,5 +1,8 @@
 #include "thimble/train/run_queue.h"
 
+#include <algorithm>
+
+#include "thimble/base/byte_size.h"
 #include "thimble/base/check.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/model/network_builder.h"
@@ -7,31 +10,44 @@
 namespace thimble {
 namespace {
 
+// Nowhere if the plan has no such value.
+TensorView FindView(const Executor& executor, size_t plan, const char* name) {
+  const bool there = executor.program().plans[plan].graph.Find(name).valid();
+  return there ? executor.View(plan, name) : TensorView{};
+}
+
 PlanPorts PortsOf(const Executor& executor, size_t plan) {
-  PlanPorts ports;
-  ports.images = executor.View(plan, kImagesInput);
-  ports.labels = executor.View(plan, kLabelsInput);
-  if (executor.program().plans[plan].graph.Find(kLearningRateInput).valid()) {
-    ports.learning_rate = executor.View(plan, kLearningRateInput);
-  }
-  ports.loss = executor.View(plan, kLossOutput);
-  ports.correct = executor.View(plan, kCorrectOutput);
-  return ports;
+  return {.images = executor.View(plan, kImagesInput),
+          .labels = executor.View(plan, kLabelsInput),
+          .samples = FindView(executor, plan, kSamplesInput),
+          .epoch = FindView(executor, plan, kEpochInput),
+          .learning_rate = FindView(executor, plan, kLearningRateInput),
+          .loss = executor.View(plan, kLossOutput),
+          .correct = executor.View(plan, kCorrectOutput)};
 }
 
 }  // namespace
 
 RunQueue::RunQueue(Executor& executor)
     : executor_(executor), max_runs_(executor.device().runs_in_flight()), runs_(max_runs_) {
+  size_t samples_bytes = 0;
   for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
     ports_.push_back(PortsOf(executor, plan));
+    const TensorView& samples = ports_.back().samples;
+    if (samples.data != nullptr) samples_bytes = std::max(samples_bytes, samples.size_bytes());
   }
-  slots_ = executor.device().AllocateHost(max_runs_ * sizeof(Slot));
+  // Where the host can, it writes them to their place.
+  if (executor.device().arena_is_host_memory()) samples_bytes = 0;
+  slot_bytes_ = RoundUp(sizeof(Slot) + samples_bytes, kArenaAlignment);
+  slots_ = executor.device().AllocateHost(max_runs_ * slot_bytes_);
+}
+
+std::span<std::byte> RunQueue::SlotBytes(int64_t run) const {
+  return slots_->bytes().subspan(static_cast<size_t>(run) % max_runs_ * slot_bytes_, slot_bytes_);
 }
 
 RunQueue::Slot& RunQueue::SlotOf(int64_t run) const {
-  const size_t index = static_cast<size_t>(run) % max_runs_;
-  return reinterpret_cast<Slot*>(slots_->bytes().data())[index];  // NOLINT: raw storage
+  return *reinterpret_cast<Slot*>(SlotBytes(run).data());  // NOLINT: raw storage
 }
 
 const PlanPorts& RunQueue::Begin(size_t plan) {
@@ -48,6 +64,16 @@ void RunQueue::SetWord(const TensorView& input, Word word) {
   Word& number = slot.numbers[num_numbers_++];
   number = word;
   executor_.Write(input, std::as_bytes(std::span(&number, 1)));
+}
+
+void RunQueue::SetSamples(FunctionRef<void(std::span<int32_t>)> fill) {
+  const TensorView& input = ports_[plan_].samples;
+  THIMBLE_CHECK(input.data != nullptr, "the plan has no samples");
+  if (executor_.device().arena_is_host_memory()) return fill(input.As<int32_t>());
+  const auto bytes = SlotBytes(launched_).subspan(sizeof(Slot), input.size_bytes());
+  const TensorView room{bytes.data(), input.dtype, input.shape};
+  fill(room.As<int32_t>());
+  executor_.Write(input, bytes);
 }
 
 void RunQueue::Launch() {

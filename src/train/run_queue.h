@@ -14,16 +14,21 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
+#include "thimble/base/function_ref.h"
 #include "thimble/exec/executor.h"
 
 namespace thimble {
 
-// The inputs and outputs of one plan. Evaluation has no learning rate.
+// The inputs and outputs of one plan. Evaluation has no learning rate; samples and epoch are there
+// where images are augmented.
 struct PlanPorts {
   TensorView images;
   TensorView labels;
+  TensorView samples;
+  TensorView epoch;
   TensorView learning_rate;
   TensorView loss;
   TensorView correct;
@@ -56,13 +61,15 @@ class RunQueue {
     std::memcpy(&word, &number, sizeof(word));
     SetWord(input, word);
   }
+  // Writes the input `samples`, which `fill` gets the room for. Requires that the plan has it.
+  void SetSamples(FunctionRef<void(std::span<int32_t>)> fill);
   void Launch();
   // Waits for the oldest run. Requires that there is one.
   FinishedRun Collect();
 
  private:
   using Word = uint32_t;
-  // In memory that the device copies from and to by itself.
+  // In memory that the device copies from and to by itself; room for samples follows.
   struct Slot {
     std::array<Word, 6> numbers;  // what Set wrote
     float loss;
@@ -73,12 +80,14 @@ class RunQueue {
     DeviceMark mark = 0;
   };
 
+  std::span<std::byte> SlotBytes(int64_t run) const;
   Slot& SlotOf(int64_t run) const;
   void SetWord(const TensorView& input, Word word);
 
   Executor& executor_;
   const size_t max_runs_;
   std::vector<PlanPorts> ports_;  // by plan
+  size_t slot_bytes_ = 0;
   std::unique_ptr<HostMemory> slots_;
   std::vector<Launched> runs_;  // by run mod max_runs_
   int64_t launched_ = 0;

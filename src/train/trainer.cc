@@ -13,7 +13,6 @@
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/batch_feed.h"
 #include "thimble/train/checkpoint.h"
-#include "thimble/train/dump_batches.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
@@ -57,6 +56,7 @@ class Trainer {
   Result<void> Loop();
   // Enqueues the next step.
   Result<void> Launch(BatchFeed& feed);
+  void WriteDraws(const PlanPorts& ports);
   // Whether it may be, while others are under way.
   bool MayLaunch() const;
   // Waits for the oldest step under way and does what is due behind it.
@@ -141,13 +141,14 @@ Result<void> Trainer::Prepare() {
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
-  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, make_model_(SpecOf(data_)));
+  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
+  model.images.augmentation = data_.augmentation;  // a matter of the data, not of the network
   config_.model = model.name;
   THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
   THIMBLE_TRY(CheckBudget(program_.program, config_.budget_bytes));
   THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
                            PlainArenaBytes(config_, model, CountsOf(data_), ops_));
-  batches_.emplace(*data_.train, program_.batch, config_.seed, ChosenAugmentation(config_, data_));
+  batches_.emplace(*data_.train, program_.batch, config_.seed);
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
   schedule_span_.num_steps =
       config_.steps > 0 ? config_.steps : config_.epochs * schedule_span_.steps_per_epoch;
@@ -222,10 +223,18 @@ Result<void> Trainer::Launch(BatchFeed& feed) {
   if (queue_->empty()) step_started_ = Clock::now();
   const PlanPorts& ports = queue_->Begin(plan);
   THIMBLE_TRY(feed.Next(launched_, ports.images, ports.labels));
+  WriteDraws(ports);
   queue_->Set(ports.learning_rate, static_cast<float>(rate));
   queue_->Launch();
   ++launched_;
   return {};
+}
+
+// What the images of the step are augmented by.
+void Trainer::WriteDraws(const PlanPorts& ports) {
+  if (program_.augmentation == Augmentation::kNone) return;
+  queue_->SetSamples([&](std::span<int32_t> samples) { batches_->Samples(launched_, samples); });
+  queue_->Set(ports.epoch, static_cast<uint32_t>(batches_->BatchAt(launched_).epoch));
 }
 
 Result<void> Trainer::FinishStep() {

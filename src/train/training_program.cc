@@ -80,7 +80,14 @@ std::string RingLabelsName(int64_t slot) { return fmt::format("prefetch[{}].labe
 
 ImageSpec SpecOf(const ImageData& data) {
   const ImageFormat& format = data.train->format();
-  return {format.height, format.width, format.channels, format.classes, format.mean, format.std};
+  return {format.height, format.width, format.channels,  format.classes,
+          format.mean,   format.std,   data.augmentation};
+}
+
+Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual) {
+  if (config.augment == "none") return Augmentation::kNone;
+  if (config.augment == "crop-flip") return Augmentation::kCropFlip;
+  return usual;
 }
 
 ImageCounts CountsOf(const ImageData& data) {
@@ -97,6 +104,7 @@ Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validatio
     }
     ImageSpec images;
     images.classes = name == "cifar10" ? 10 : 100;
+    images.augmentation = Augmentation::kCropFlip;
     return PlannedData{images, {kPublished.train - validation, validation, kPublished.test}};
   }
   THIMBLE_ASSIGN_OR_RETURN(const ImageData data, OpenImageData(spec, {.validation = validation}));
@@ -122,6 +130,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
   result.model = model;
+  result.augmentation = ChosenAugmentation(config, model.images.augmentation);
   result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
   auto train_sizes = BatchSizes(counts.train, result.batch);
   train_sizes.insert(result.batch);
@@ -131,8 +140,8 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
 
   std::vector<NamedGraph> graphs;
   for (int64_t samples : train_sizes) {
-    THIMBLE_ASSIGN_OR_RETURN(Network network,
-                             BuildNetwork(result.model, ops, samples, Mode::kTrain));
+    THIMBLE_ASSIGN_OR_RETURN(Network network, BuildNetwork(result.model, ops, samples, Mode::kTrain,
+                                                           {result.augmentation, config.seed}));
     THIMBLE_TRY(AppendUpdate(network.graph, ops, network.loss, config.optimizer));
     graphs.push_back({TrainName(samples), std::move(network.graph)});
     if (result.inits.empty()) result.inits = std::move(network.inits);

@@ -34,8 +34,13 @@ struct PlannedData {
 // the training set.
 Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validation = 0);
 
+// The augmentation that the configuration asks for, or the data set's usual one.
+Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual);
+
 struct TrainingProgram {
   ImageClassifier model;
+  // Of training: anything but kNone wants the inputs kSamplesInput and kEpochInput.
+  Augmentation augmentation = Augmentation::kNone;
   Program program;
   std::vector<InitRule> inits;
   int64_t batch = 0;

@@ -29,7 +29,7 @@ namespace {
 constexpr int64_t kBatch = 4;
 
 void ExpectNoAllocation(const ImageData& data) {
-  const TrainBatches batches(*data.train, kBatch, 1, Augmentation::kCropFlip);
+  const TrainBatches batches(*data.train, kBatch, 1);
   std::vector<uint8_t> images(static_cast<size_t>(2 * kBatch * batches.image_bytes()));
   std::vector<int32_t> labels(2 * kBatch);
   const size_t half = images.size() / 2;

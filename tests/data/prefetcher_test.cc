@@ -31,7 +31,7 @@ class Slots {
 class PrefetcherTest : public ::testing::Test {
  protected:
   NumberedDataset dataset_{30};
-  TrainBatches batches_{dataset_, kBatch, 1, Augmentation::kCropFlip};
+  TrainBatches batches_{dataset_, kBatch, 1};
 
   // Takes the next batch, compares it with a direct Fill and gives it back.
   void ExpectNextIs(Prefetcher& prefetcher, int64_t step) {

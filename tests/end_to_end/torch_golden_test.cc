@@ -125,8 +125,7 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
     auto data = OpenImageData(config_.data, {.seed = config_.seed});
     ASSERT_TRUE(data.ok()) << data.error().message;
     data_ = std::move(data).value();
-    batches_ = std::make_unique<TrainBatches>(*data_.train, config_.batch, config_.seed,
-                                              ChosenAugmentation(config_, data_));
+    batches_ = std::make_unique<TrainBatches>(*data_.train, config_.batch, config_.seed);
     MakeExecutor();
   }
   void TearDown() override { ASSERT_TRUE(PinSimdTarget("auto").ok()); }

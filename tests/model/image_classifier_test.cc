@@ -51,6 +51,40 @@ TEST(ImageClassifierTest, TheLossIsTheMeanOverTheBatch) {
   EXPECT_EQ(network->graph.nodes.back().attributes.Float("divisor"), 7);
 }
 
+TEST(ImageClassifierTest, TrainingImagesAreDrawnBeforeTheyAreNormalised) {
+  const ImageDraws draws{Augmentation::kCropFlip, 7};
+  const auto network = BuildNetwork(Flat(), BuiltinOps(), 3, Mode::kTrain, draws);
+  ASSERT_TRUE(network.ok()) << network.error().message;
+  const Graph& graph = network->graph;
+  EXPECT_TRUE(VerifyGraph(graph, BuiltinOps()).ok());
+  const Node& crop = graph.nodes.front();
+  EXPECT_EQ(crop.op, "image_crop_flip");
+  EXPECT_EQ(crop.attributes.Int("seed"), 7);
+  EXPECT_EQ(crop.inputs, (std::vector<ValueId>{graph.Find(kImagesInput), graph.Find(kSamplesInput),
+                                               graph.Find(kEpochInput)}));
+  EXPECT_EQ(graph.value(graph.Find(kSamplesInput)).shape, Shape{3});
+  EXPECT_EQ(graph.value(graph.Find(kEpochInput)).shape, Shape{1});
+  EXPECT_EQ(graph.nodes[1].op, "image_normalize");
+  EXPECT_EQ(graph.nodes[1].inputs, crop.outputs);
+}
+
+TEST(ImageClassifierTest, EvaluationShowsImagesAsTheyAre) {
+  const ImageDraws draws{Augmentation::kCropFlip, 7};
+  const auto network = BuildNetwork(Flat(), BuiltinOps(), 3, Mode::kEvaluate, draws);
+  ASSERT_TRUE(network.ok());
+  EXPECT_EQ(network->graph.nodes.front().op, "image_normalize");
+  EXPECT_FALSE(network->graph.Find(kSamplesInput).valid());
+}
+
+TEST(ImageClassifierTest, RejectsImagesTooSmallToBeDrawn) {
+  ImageClassifier model = Flat();
+  model.images.height = model.images.width = 4;
+  const auto network =
+      BuildNetwork(model, BuiltinOps(), 3, Mode::kTrain, {Augmentation::kCropFlip, 7});
+  ASSERT_FALSE(network.ok());
+  EXPECT_THAT(network.error().message, HasSubstr("an image of 4 by 4 is too small"));
+}
+
 TEST(ImageClassifierTest, RejectsImpossibleBatches) {
   EXPECT_THAT(ErrorOf(Flat(), 0), HasSubstr("--batch 0: must be at least 1"));
   EXPECT_THAT(ErrorOf(Flat(), -5), HasSubstr("--batch -5"));

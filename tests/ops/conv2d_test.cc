@@ -115,10 +115,11 @@ TEST(Conv2dTest, Gradient) {
   }
 }
 
-// The kernel of those who ask for nothing special.
+// The CPU's kernel of those who ask for nothing special.
 const Kernel& DefaultKernel(const OpDef& op) {
-  return *std::find_if(op.kernels().begin(), op.kernels().end(),
-                       [](const Kernel& kernel) { return kernel.option.empty(); });
+  return *std::find_if(op.kernels().begin(), op.kernels().end(), [](const Kernel& kernel) {
+    return kernel.device == DeviceKind::kCpu && kernel.option.empty();
+  });
 }
 
 size_t ScratchBytes(const OpCase& op_case, const KernelLimits& limits) {

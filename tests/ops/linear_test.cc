@@ -49,6 +49,10 @@ std::vector<OpCase> LinearCases() {
     cases.insert(cases.end(),
                  {layer.Forward(), layer.GradWeight(), layer.GradBias(), layer.GradInput()});
   }
+  // Results of many tiles, along each way through the operands.
+  cases.push_back(Layer{{450, 17}, 460}.Forward());
+  cases.push_back(Layer{{17, 460}, 450}.GradWeight());
+  cases.push_back(Layer{{450, 460}, 17}.GradInput());
   return cases;
 }
 

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 
+#include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
 #include "thimble/ops/builtin_ops.h"
@@ -60,6 +61,15 @@ class OpGradients : public testing::TestWithParam<OpCase> {};
 TEST_P(OpGradients, AgreeWithComplexStep) { CheckGradient(GetParam()); }
 INSTANTIATE_TEST_SUITE_P(AllOps, OpGradients, testing::ValuesIn(DifferentiableCases()), CaseName);
 
+class CudaKernels : public testing::TestWithParam<std::string> {};
+TEST_P(CudaKernels, AgreeWithReference) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  for (const OpCase& op_case : AllCases()) {
+    if (op_case.op == GetParam()) CheckCudaKernels(op_case);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(CudaOps, CudaKernels, testing::ValuesIn(OpNames()), OpName);
+
 class EveryOp : public testing::TestWithParam<std::string> {};
 
 TEST_P(EveryOp, HasCases) {
@@ -94,8 +104,8 @@ TEST_P(EveryOp, HasGradientOrReason) {
 }
 
 TEST_P(EveryOp, CostsSomethingForSomeCase) {
-  // A constant is written, not computed.
-  const std::set<std::string> free_ops = {"fill"};
+  // A constant is written and pixels are moved: nothing is computed.
+  const std::set<std::string> free_ops = {"fill", "image_crop_flip"};
   int64_t most = 0;
   for (const OpCase& op_case : AllCases()) {
     if (op_case.op != GetParam()) continue;

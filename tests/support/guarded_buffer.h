@@ -11,6 +11,8 @@ namespace thimble {
 
 class GuardedBuffer {
  public:
+  static constexpr size_t kGuardBytes = 64;
+
   // 64-byte aligned. Every byte is 0xFF at first, which makes floats and doubles NaN.
   explicit GuardedBuffer(size_t size_bytes)
       : size_bytes_(size_bytes), storage_(size_bytes + 2 * kGuardBytes + kAlignment, kGuard) {
@@ -26,6 +28,10 @@ class GuardedBuffer {
   const std::byte* data() const { return storage_.data() + offset_; }
   std::span<std::byte> bytes() { return {data(), size_bytes_}; }
   std::span<const std::byte> bytes() const { return {data(), size_bytes_}; }
+  // With kGuardBytes of guard on each side: what a copy on another device is made from.
+  std::span<std::byte> bytes_and_guards() {
+    return {data() - kGuardBytes, size_bytes_ + 2 * kGuardBytes};
+  }
 
   // Whether the last 4-byte word was written (to anything but the bytes it started with).
   bool LastWordWritten() const {
@@ -42,7 +48,6 @@ class GuardedBuffer {
 
  private:
   static constexpr size_t kAlignment = 64;
-  static constexpr size_t kGuardBytes = 64;
   static constexpr std::byte kGuard{0xA5};
 
   size_t size_bytes_;

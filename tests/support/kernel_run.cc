@@ -58,14 +58,64 @@ class KernelMemory {
   std::vector<TensorView> out;
 };
 
+// Copies of all buffers, guards included, in the GPU's memory.
+class CudaTwin {
+ public:
+  explicit CudaTwin(KernelMemory& memory) : memory_(memory), scratch_(Copy(memory.scratch)) {
+    for (GuardedBuffer& buffer : memory.buffers) buffers_.push_back(Copy(buffer));
+  }
+
+  std::vector<TensorView> TwinsOf(std::vector<TensorView> views) const {
+    for (TensorView& view : views) {
+      for (size_t i = 0; i < buffers_.size(); ++i) {
+        if (view.data != memory_.buffers[i].data()) continue;
+        view.data = buffers_[i].data() + GuardedBuffer::kGuardBytes;
+        break;
+      }
+    }
+    return views;
+  }
+  std::span<std::byte> scratch() const {
+    return {scratch_.data() + GuardedBuffer::kGuardBytes, memory_.scratch.bytes().size()};
+  }
+  void CopyBack() const {
+    scratch_.CopyTo(memory_.scratch.bytes_and_guards());
+    for (size_t i = 0; i < buffers_.size(); ++i) {
+      buffers_[i].CopyTo(memory_.buffers[i].bytes_and_guards());
+    }
+  }
+
+ private:
+  static CudaMemory Copy(GuardedBuffer& buffer) { return CudaMemory(buffer.bytes_and_guards()); }
+
+  KernelMemory& memory_;
+  CudaMemory scratch_;
+  std::vector<CudaMemory> buffers_;
+};
+
+void RunOnDevice(const PreparedCase& prepared, const Kernel& kernel,
+                 const KernelRunOptions& options, KernelMemory& memory) {
+  ThreadPool pool(options.threads);
+  if (kernel.device == DeviceKind::kCpu) {
+    kernel.run({memory.in, memory.out, prepared.attributes, memory.scratch.bytes(), pool});
+    return;
+  }
+  const CudaTwin twin(memory);
+  const auto in = twin.TwinsOf(memory.in);
+  const auto out = twin.TwinsOf(memory.out);
+  RunOnCuda(options.launch, [&](CUstream_st* stream) {
+    kernel.run({in, out, prepared.attributes, twin.scratch(), pool, stream});
+  });
+  twin.CopyBack();
+}
+
 }  // namespace
 
 std::vector<std::vector<std::byte>> RunKernel(const PreparedCase& prepared, const Kernel& kernel,
                                               const std::vector<ReferenceTensor<double>>& inputs,
                                               const KernelRunOptions& options) {
   KernelMemory memory(prepared, kernel, inputs, options);
-  ThreadPool pool(options.threads);
-  kernel.run({memory.in, memory.out, prepared.attributes, memory.scratch.bytes(), pool});
+  RunOnDevice(prepared, kernel, options, memory);
 
   EXPECT_TRUE(memory.scratch.GuardsIntact()) << kernel.name << " wrote beside its scratch";
   EXPECT_TRUE(memory.scratch.LastWordWritten()) << kernel.name << " left the end of its scratch";

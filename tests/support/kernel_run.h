@@ -1,10 +1,11 @@
-// One run of a kernel on guarded memory, for the op checks.
+// One run of a kernel on guarded memory, of the CPU or of the GPU, for the op checks.
 #pragma once
 
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "tests/support/cuda_memory.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/op_inputs.h"
 #include "thimble/graph/kernel.h"
@@ -16,9 +17,11 @@ struct KernelRunOptions {
   size_t scratch_bytes_per_thread = size_t{1} << 20;
   // (output, input) pairs that share memory.
   std::vector<std::pair<size_t, size_t>> in_place = {};
+  CudaLaunch launch = CudaLaunch::kDirect;
 };
 
-// The bytes of each output. Adds test failures where guards or inputs were overwritten.
+// The bytes of each output. Adds test failures where guards or inputs were overwritten. Kernels of
+// CUDA require a device.
 std::vector<std::vector<std::byte>> RunKernel(const PreparedCase& prepared, const Kernel& kernel,
                                               const std::vector<ReferenceTensor<double>>& inputs,
                                               const KernelRunOptions& options);

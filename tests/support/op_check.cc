@@ -83,31 +83,49 @@ bool IsClose(double actual, double expected, double tolerance) {
   return actual == expected || std::abs(actual - expected) <= tolerance;
 }
 
-// A kernel that mixes many outputs on the way to one (rounding > 1) errs by the size of them all.
-double Tolerance(const std::vector<double>& tolerances, size_t element, double rounding) {
-  if (rounding == 1) return tolerances[element];
-  return rounding * *std::max_element(tolerances.begin(), tolerances.end());
+// How far from the exact results a kernel may be, element by element: its own rounding in place of
+// a float's. One that mixes many outputs on the way to each errs by the size of them all.
+std::vector<double> TolerancesOf(const Kernel& kernel, std::vector<double> tolerances) {
+  if (kernel.mixes_outputs && !tolerances.empty()) {
+    const double largest = *std::max_element(tolerances.begin(), tolerances.end());
+    std::fill(tolerances.begin(), tolerances.end(), largest);
+  }
+  for (double& tolerance : tolerances) tolerance *= kernel.rounding;
+  return tolerances;
 }
 
-// The first difference is enough; `where` says which kernel, target and number of threads.
-void ExpectClose(const PreparedCase& prepared, const Expected& expected, const Outputs& actual,
-                 double rounding, const std::string& where) {
+// The first difference is enough.
+void ExpectCloseNumbers(const std::vector<double>& expected, const std::vector<double>& tolerances,
+                        const std::vector<std::byte>& actual, const std::string& where) {
+  for (size_t i = 0; i < expected.size(); ++i) {
+    float number = 0;
+    std::memcpy(&number, actual.data() + i * sizeof(float), sizeof(float));
+    if (IsClose(number, expected[i], tolerances[i])) continue;
+    ADD_FAILURE() << fmt::format("{}, element {} is {}, expected {} within {}", where, i, number,
+                                 expected[i], tolerances[i]);
+    return;
+  }
+}
+
+template <class Integer>
+void ExpectEqualIntegers(const std::vector<Integer>& expected, const std::vector<std::byte>& actual,
+                         const std::string& where) {
+  if (expected.empty()) return;
+  EXPECT_EQ(std::memcmp(actual.data(), expected.data(), actual.size()), 0)
+      << where << ": integers differ";
+}
+
+// `where` says which kernel, target and number of threads.
+void ExpectClose(const PreparedCase& prepared, const Kernel& kernel, const Expected& expected,
+                 const Outputs& actual, const std::string& where) {
   for (size_t o = 0; o < actual.size(); ++o) {
-    const std::string& port = prepared.op.outputs()[o].name;
-    const auto& numbers = expected.outputs[o].numbers;
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      float number = 0;
-      std::memcpy(&number, actual[o].data() + i * sizeof(float), sizeof(float));
-      const double tolerance = Tolerance(expected.tolerances[o], i, rounding);
-      if (IsClose(number, numbers[i], tolerance)) continue;
-      ADD_FAILURE() << fmt::format("{}: {}[{}] is {}, expected {} within {} ({})", where, port, i,
-                                   number, numbers[i], tolerance, ToString(prepared.op_case));
-      return;
-    }
-    const auto& integers = expected.outputs[o].integers;
-    if (integers.empty()) continue;
-    EXPECT_EQ(std::memcmp(actual[o].data(), integers.data(), actual[o].size()), 0)
-        << where << ": integers of " << port << " differ, " << ToString(prepared.op_case);
+    const std::string port = fmt::format("{}: {} of {}", where, prepared.op.outputs()[o].name,
+                                         ToString(prepared.op_case));
+    const ReferenceTensor<double>& exact = expected.outputs[o];
+    ExpectCloseNumbers(exact.numbers, TolerancesOf(kernel, expected.tolerances[o]), actual[o],
+                       port);
+    ExpectEqualIntegers(exact.integers, actual[o], port);
+    ExpectEqualIntegers(exact.bytes, actual[o], port);
   }
 }
 
@@ -142,7 +160,7 @@ std::vector<KernelRunOptions> InPlaceRuns(const PreparedCase& prepared) {
 void CheckKernel(const PreparedCase& prepared, const Kernel& kernel, const std::string& where,
                  const std::vector<ReferenceTensor<double>>& inputs, const Expected& expected) {
   const Outputs first = RunKernel(prepared, kernel, inputs, {});
-  ExpectClose(prepared, expected, first, kernel.rounding, where);
+  ExpectClose(prepared, kernel, expected, first, where);
   for (int threads : {2, 3}) {
     ExpectSameBits(prepared, first, RunKernel(prepared, kernel, inputs, {.threads = threads}),
                    fmt::format("{} with {} threads", where, threads));
@@ -159,6 +177,28 @@ void CheckKernel(const PreparedCase& prepared, const Kernel& kernel, const std::
   }
 }
 
+void CheckCudaKernel(const PreparedCase& prepared, const Kernel& kernel,
+                     const std::vector<ReferenceTensor<double>>& inputs, const Expected& expected) {
+  const std::string where(kernel.name);
+  const Outputs first = RunKernel(prepared, kernel, inputs, {});
+  ExpectClose(prepared, kernel, expected, first, where);
+  ExpectSameBits(prepared, first,
+                 RunKernel(prepared, kernel, inputs, {.launch = CudaLaunch::kGraph}),
+                 where + " recorded as a graph");
+  for (const KernelRunOptions& run : InPlaceRuns(prepared)) {
+    ExpectSameBits(prepared, first, RunKernel(prepared, kernel, inputs, run), where + " in place");
+  }
+}
+
+std::vector<const Kernel*> KernelsOn(DeviceKind device, const PreparedCase& prepared) {
+  std::vector<const Kernel*> kernels;
+  for (const Kernel& kernel : prepared.op.kernels()) {
+    const bool takes_it = kernel.device == device && kernel.declines(prepared.call()).empty();
+    if (takes_it) kernels.push_back(&kernel);
+  }
+  return kernels;
+}
+
 }  // namespace
 
 void CheckKernels(const OpCase& op_case) {
@@ -166,17 +206,27 @@ void CheckKernels(const OpCase& op_case) {
   if (!prepared.valid()) return;
   const auto inputs = RandomInputs(prepared, 1.0);
   const Expected expected = ComputeExpected(prepared, inputs);
-  for (const Kernel& kernel : prepared.op.kernels()) {
-    if (kernel.device != DeviceKind::kCpu || !kernel.declines(prepared.call()).empty()) continue;
+  for (const Kernel* kernel : KernelsOn(DeviceKind::kCpu, prepared)) {
     // The reference has one target: the compiler's.
-    const bool is_reference = &kernel == &prepared.op.kernels().back();
+    const bool is_reference = kernel == &prepared.op.kernels().back();
     const auto targets = is_reference ? std::vector<std::string>{"auto"} : SupportedSimdTargets();
     for (const std::string& target : targets) {
       ASSERT_TRUE(PinSimdTarget(target).ok());
-      CheckKernel(prepared, kernel, fmt::format("{} on {}", kernel.name, target), inputs, expected);
+      CheckKernel(prepared, *kernel, fmt::format("{} on {}", kernel->name, target), inputs,
+                  expected);
     }
     ASSERT_TRUE(PinSimdTarget("auto").ok());
   }
+}
+
+void CheckCudaKernels(const OpCase& op_case) {
+  const PreparedCase prepared(op_case);
+  if (!prepared.valid()) return;
+  const auto kernels = KernelsOn(DeviceKind::kCuda, prepared);
+  if (kernels.empty()) return;
+  const auto inputs = RandomInputs(prepared, 1.0);
+  const Expected expected = ComputeExpected(prepared, inputs);
+  for (const Kernel* kernel : kernels) CheckCudaKernel(prepared, *kernel, inputs, expected);
 }
 
 }  // namespace thimble

@@ -32,12 +32,16 @@ struct OpCase {
 // "relu (3, 5) stride=1 seed 1", for failures.
 std::string ToString(const OpCase& op_case);
 
-// Runs every kernel of the op on every SIMD target of the machine and with 1, 2 and 3 threads:
+// Runs every CPU kernel of the op on every SIMD target of the machine and with 1, 2 and 3 threads:
 // results must be within tolerance of the double-precision reference and the same bits for any
 // number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes around
 // every buffer must survive, inputs must not change, and outputs that may reuse an input must give
 // the same bits in place.
 void CheckKernels(const OpCase& op_case);
+
+// The same for the op's CUDA kernels: within tolerance, the same bits again when recorded as a
+// graph and in place, guards around every buffer. Requires a device.
+void CheckCudaKernels(const OpCase& op_case);
 
 // Compares the op's gradient rule (run with double references) with the complex step through the
 // complex reference, for every floating-point input, with a random cotangent at the first output,

@@ -26,32 +26,46 @@ std::vector<T> Elements(const std::vector<std::byte>& bytes) {
   return elements;
 }
 
-}  // namespace
-
-std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs, size_t kernel) {
-  const PreparedCase prepared(op_case);
-  if (!prepared.valid()) return {};
+std::vector<OpData> RunOpOn(const PreparedCase& prepared, const std::vector<OpData>& inputs,
+                            const Kernel& kernel) {
   std::vector<ReferenceTensor<double>> tensors;
   for (size_t i = 0; i < inputs.size(); ++i) {
-    tensors.push_back(ToTensor(inputs[i], op_case.inputs[i]));
+    tensors.push_back(ToTensor(inputs[i], prepared.op_case.inputs[i]));
   }
-  const auto results = RunKernel(prepared, prepared.op.kernels()[kernel], tensors, {});
+  const auto results = RunKernel(prepared, kernel, tensors, {});
   std::vector<OpData> outputs(results.size());
   for (size_t o = 0; o < results.size(); ++o) {
-    if (prepared.op.outputs()[o].dtype == DType::kF32) {
-      outputs[o].floats = Elements<float>(results[o]);
-    } else {
-      outputs[o].integers = Elements<int>(results[o]);
+    const DType dtype = prepared.op.outputs()[o].dtype;
+    if (dtype == DType::kF32) outputs[o].floats = Elements<float>(results[o]);
+    if (dtype == DType::kI32) outputs[o].integers = Elements<int>(results[o]);
+    if (dtype == DType::kU8) {
+      const auto bytes = Elements<uint8_t>(results[o]);
+      outputs[o].integers.assign(bytes.begin(), bytes.end());
     }
   }
   return outputs;
 }
 
+}  // namespace
+
+std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs, size_t kernel) {
+  const PreparedCase prepared(op_case);
+  if (!prepared.valid()) return {};
+  std::vector<const Kernel*> kernels;
+  for (const Kernel& candidate : prepared.op.kernels()) {
+    if (candidate.device == DeviceKind::kCpu) kernels.push_back(&candidate);
+  }
+  return RunOpOn(prepared, inputs, *kernels.at(kernel));
+}
+
 std::vector<std::vector<OpData>> RunAllKernels(const OpCase& op_case,
                                                const std::vector<OpData>& inputs) {
+  const PreparedCase prepared(op_case);
   std::vector<std::vector<OpData>> results;
-  for (size_t kernel = 0; kernel < PreparedCase(op_case).op.kernels().size(); ++kernel) {
-    results.push_back(RunOp(op_case, inputs, kernel));
+  if (!prepared.valid()) return results;
+  for (const Kernel& kernel : prepared.op.kernels()) {
+    if (kernel.device == DeviceKind::kCuda && !HasCudaDevice()) continue;
+    results.push_back(RunOpOn(prepared, inputs, kernel));
   }
   return results;
 }

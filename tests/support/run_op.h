@@ -13,12 +13,13 @@ struct OpData {
   std::vector<int> integers;
 };
 
-// One entry of `inputs` for each shape in `op_case.inputs`. `kernel` counts from the best.
+// One entry of `inputs` for each shape in `op_case.inputs`. `kernel` counts those of the CPU, from
+// the best.
 std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs,
                           size_t kernel = 0);
 
-// The results of every kernel of the op, best first; a NaN or an infinity must survive in all of
-// them.
+// The results of every kernel of the op, best first, those of CUDA where there is a device; a NaN
+// or an infinity must survive in all of them.
 std::vector<std::vector<OpData>> RunAllKernels(const OpCase& op_case,
                                                const std::vector<OpData>& inputs);
 

@@ -45,7 +45,7 @@ std::vector<Batch> Feed(const BatchSource& source, int64_t slots, int64_t first,
 TEST(BatchFeed, TheRingChangesNothing) {
   const TrainConfig config = TinyConfig();
   const ImageData data = TinyData(config);
-  const TrainBatches source(*data.train, config.batch, config.seed, Augmentation::kCropFlip);
+  const TrainBatches source(*data.train, config.batch, config.seed);
   const std::vector<Batch> expected = Feed(source, 0, 0, 7);
   EXPECT_EQ(expected[2].labels.size(), 2U);  // the last batch of the first epoch
   EXPECT_EQ(Feed(source, 1, 0, 7), expected);
@@ -57,13 +57,13 @@ TEST(BatchFeed, TheRingChangesNothing) {
 TEST(BatchFeed, NothingToDo) {
   const TrainConfig config = TinyConfig();
   const ImageData data = TinyData(config);
-  const TrainBatches source(*data.train, config.batch, config.seed, Augmentation::kNone);
+  const TrainBatches source(*data.train, config.batch, config.seed);
   EXPECT_TRUE(Feed(source, 2, 5, 5).empty());
 }
 
 TEST(BatchFeed, LeavingEarlyStopsTheReader) {
   const TinyRun run;
-  const TrainBatches source(*run.data.train, 4, 1, Augmentation::kNone);
+  const TrainBatches source(*run.data.train, 4, 1);
   BatchFeed feed(source, *run.executor, 2, 4);
   feed.Start(0, 1'000'000'000);
 }
@@ -87,7 +87,7 @@ TEST(BatchFeed, AnErrorOfTheDataComesOut) {
 
 TEST(BatchFeedDeathTest, StepsOutOfOrder) {
   const TinyRun run;
-  const TrainBatches source(*run.data.train, 4, 1, Augmentation::kNone);
+  const TrainBatches source(*run.data.train, 4, 1);
   Batch batch = Empty(source, 1);
   EXPECT_DEATH(
       {

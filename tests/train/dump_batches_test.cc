@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "tests/support/run_op.h"
 #include "tests/train/file_fixture.h"
 #include "thimble/data/batches.h"
 #include "thimble/train/safetensors_reader.h"
@@ -30,7 +31,7 @@ TEST_F(DumpTest, BatchesAreThoseOfTheTraining) {
   ASSERT_TRUE(file.ok());
   EXPECT_EQ(file->Find("images")->shape, Shape({2, 10, 32, 32, 3}));
   EXPECT_EQ(file->Find("labels")->shape, Shape({2, 10}));
-  const TrainBatches batches(*data->train, 10, config.seed, ChosenAugmentation(config, *data));
+  const TrainBatches batches(*data->train, 10, config.seed);
   std::vector<uint8_t> images(2 * 10 * 3072);
   std::vector<int32_t> labels(2 * 10);
   for (size_t step = 0; step < 2; ++step) {
@@ -41,6 +42,32 @@ TEST_F(DumpTest, BatchesAreThoseOfTheTraining) {
   }
   EXPECT_EQ(ReadAll<uint8_t>(*file, "images"), images);
   EXPECT_EQ(ReadAll<int32_t>(*file, "labels"), labels);
+}
+
+// The file has what the op makes of the training's inputs.
+TEST_F(DumpTest, AugmentedBatchesAreThoseThatTheNetworkSees) {
+  const TrainConfig config{.data = "shapes:20,20", .batch = 10, .augment = "crop-flip", .seed = 7};
+  const auto data = OpenImageData(config.data, {.seed = config.seed});
+  ASSERT_TRUE(data.ok());
+  ASSERT_TRUE(DumpBatches(config, *data, 2, path_).ok());
+  const auto file = SafetensorsReader::Open(path_);
+  ASSERT_TRUE(file.ok());
+  const auto dumped = ReadAll<uint8_t>(*file, "images");
+  const TrainBatches batches(*data->train, 10, config.seed);
+  for (int64_t step = 0; step < 2; ++step) {
+    std::vector<uint8_t> images(10 * 3072);
+    std::vector<int32_t> labels(10);
+    std::vector<int32_t> samples(10);
+    ASSERT_TRUE(batches.Fill(step, images, labels).ok());
+    batches.Samples(step, samples);
+    const auto seen = RunOp({.op = "image_crop_flip",
+                             .inputs = {Shape{10, 32, 32, 3}, Shape{10}, Shape{1}},
+                             .attributes = {{"seed", static_cast<int64_t>(config.seed)}}},
+                            {{{}, {images.begin(), images.end()}}, {{}, samples}, {{}, {0}}})[0]
+                          .integers;
+    EXPECT_TRUE(std::equal(seen.begin(), seen.end(), dumped.begin() + step * 30720)) << step;
+    EXPECT_FALSE(std::equal(images.begin(), images.end(), dumped.begin() + step * 30720)) << step;
+  }
 }
 
 TEST_F(DumpTest, RefusesMoreBatchesThanAreFull) {

@@ -25,6 +25,7 @@ struct BehindRun {
   static TrainConfig WithoutRing() {
     TrainConfig config = TinyConfig();
     config.prefetch = 0;
+    config.augment = "crop-flip";
     return config;
   }
 
@@ -35,7 +36,7 @@ struct BehindRun {
 
 // Losses of the first steps, with as many under way as the device likes.
 std::vector<double> Train(const TinyRun& run, Executor& executor, int64_t slots, int64_t steps) {
-  const TrainBatches batches(*run.data.train, run.config.batch, 1, Augmentation::kCropFlip);
+  const TrainBatches batches(*run.data.train, run.config.batch, 1);
   BatchFeed feed(batches, executor, slots, run.config.batch);
   feed.Start(0, steps);
   RunQueue queue(executor);
@@ -45,6 +46,8 @@ std::vector<double> Train(const TinyRun& run, Executor& executor, int64_t slots,
     for (; launched < steps && !queue.full(); ++launched) {
       const PlanPorts& ports = queue.Begin(run.program.TrainPlan(batches.CountAt(launched)));
       EXPECT_TRUE(feed.Next(launched, ports.images, ports.labels).ok());
+      queue.SetSamples([&](std::span<int32_t> samples) { batches.Samples(launched, samples); });
+      queue.Set(ports.epoch, static_cast<int32_t>(batches.BatchAt(launched).epoch));
       queue.Set(ports.learning_rate, 0.01F * static_cast<float>(launched));
       queue.Launch();
     }
@@ -119,6 +122,7 @@ TEST(RunQueueDeathTest, TooManyOrTooFew) {
         for (int i = 0; i < 100; ++i) queue.Set(ports.learning_rate, 1.0F);
       },
       "more than 6 numbers");
+  EXPECT_DEATH(queue.SetSamples([](std::span<int32_t>) {}), "the plan has no samples");
   const std::vector<int32_t> labels(4);
   run.executor->Write(ports.labels, std::as_bytes(std::span(labels)));
   queue.Launch();

@@ -97,8 +97,34 @@ TEST(TrainingProgram, WrongModelsAndPasses) {
   EXPECT_NE(Refusal(config).find("'placment'"), std::string::npos);
 }
 
+TEST(ChosenAugmentation, AutoIsTheDataSetsUsualOne) {
+  TrainConfig config;
+  for (const Augmentation usual : {Augmentation::kNone, Augmentation::kCropFlip}) {
+    config.augment = "auto";
+    EXPECT_EQ(ChosenAugmentation(config, usual), usual);
+    config.augment = "none";
+    EXPECT_EQ(ChosenAugmentation(config, usual), Augmentation::kNone);
+    config.augment = "crop-flip";
+    EXPECT_EQ(ChosenAugmentation(config, usual), Augmentation::kCropFlip);
+  }
+}
+
+TEST(MakeTrainingProgramAugmented, OnlyTrainingPlansDraw) {
+  TrainConfig config = TinyConfig();
+  config.augment = "crop-flip";
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  EXPECT_EQ(program->augmentation, Augmentation::kCropFlip);
+  const Program& planned = program->program;
+  for (size_t i = 0; i < planned.plans.size(); ++i) {
+    const bool training = planned.names[i].starts_with("train");
+    EXPECT_EQ(planned.plans[i].graph.Find(kSamplesInput).valid(), training) << planned.names[i];
+  }
+}
+
 TEST(DescribeImageData, KnowsCifarWithoutItsFiles) {
   const auto cifar = DescribeImageData("cifar100");
+  EXPECT_EQ(cifar->images.augmentation, Augmentation::kCropFlip);
   ASSERT_TRUE(cifar.ok());
   EXPECT_EQ(cifar->images.classes, 100);
   EXPECT_EQ(cifar->counts.train, 50000);

@@ -2,6 +2,7 @@
 // out. Global pooling is a kernel of the image's size.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/avg_pool2d/avg_pool2d_cpu.h"
+#include "thimble/ops/avg_pool2d/avg_pool2d_cuda.h"
 #include "thimble/ops/avg_pool2d/pool_window.h"
 #include "thimble/ops/avg_pool2d/reference.h"
 #include "thimble/ops/shape_rules.h"

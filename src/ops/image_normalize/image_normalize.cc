@@ -1,6 +1,7 @@
 // image_normalize: pixels as bytes to floats, y = (x - mean[c]) / std[c]; mean and std in 0..255.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/image_normalize/image_normalize_cpu.h"
+#include "thimble/ops/image_normalize/image_normalize_cuda.h"
 #include "thimble/ops/image_normalize/reference.h"
 #include "thimble/ops/shape_rules.h"
 

@@ -6,6 +6,7 @@
 
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/linear/linear_cpu.h"
+#include "thimble/ops/linear/linear_cuda.h"
 #include "thimble/ops/linear/reference.h"
 
 namespace thimble {

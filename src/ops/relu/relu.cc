@@ -2,6 +2,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/relu/reference.h"
 #include "thimble/ops/relu/relu_cpu.h"
+#include "thimble/ops/relu/relu_cuda.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {

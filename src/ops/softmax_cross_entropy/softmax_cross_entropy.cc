@@ -6,6 +6,7 @@
 #include "thimble/ops/shape_rules.h"
 #include "thimble/ops/softmax_cross_entropy/reference.h"
 #include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cpu.h"
+#include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cuda.h"
 
 namespace thimble {
 namespace {

@@ -16,6 +16,7 @@ inline constexpr double kWinogradRounding = 4;
 struct Conv2dWinogradCpu {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
+  static constexpr bool kMixesOutputs = true;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
@@ -24,6 +25,7 @@ struct Conv2dWinogradCpu {
 struct Conv2dGradInputWinogradCpu {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
+  static constexpr bool kMixesOutputs = true;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
@@ -32,6 +34,7 @@ struct Conv2dGradInputWinogradCpu {
 struct Conv2dGradWeightWinogradCpu {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
+  static constexpr bool kMixesOutputs = true;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);

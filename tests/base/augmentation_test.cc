@@ -1,4 +1,4 @@
-#include "thimble/data/augment.h"
+#include "thimble/base/augmentation.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,10 @@
 namespace thimble {
 namespace {
 
-constexpr ImageSize kSize{6, 5, 2};
+struct Size {
+  int64_t height, width, channels;
+};
+constexpr Size kSize{6, 5, 2};
 
 // Byte i of the image is i, so that each byte names its place.
 std::vector<uint8_t> CountingImage() {
@@ -20,7 +23,7 @@ std::vector<uint8_t> CountingImage() {
 std::vector<uint8_t> Apply(const CropFlip& draw) {
   const auto image = CountingImage();
   std::vector<uint8_t> out(image.size(), 255);
-  ApplyCropFlip(kSize, draw, image, out);
+  CropFlipImage(draw, kSize.height, kSize.width, kSize.channels, image.data(), out.data());
   return out;
 }
 

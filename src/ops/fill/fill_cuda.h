@@ -1,0 +1,12 @@
+// fill on a GPU.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct FillCuda {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kNormThreads, 2)
 }
 
 // What the batch's own statistics pass on to each element, in shared memory.
-struct GroupSlopes {
+struct alignas(16) GroupSlopes {
   float offset[kMaxGroupChannels];
   float slope[kMaxGroupChannels];
 };
@@ -143,7 +143,7 @@ template <Formula kFormula, int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 2)
     CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
   __shared__ GroupNorm group;
-  __shared__ alignas(16) GroupSlopes slopes;
+  __shared__ GroupSlopes slopes;
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, known, arrays, place, channel, sums, slopes);

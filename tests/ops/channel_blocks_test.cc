@@ -16,9 +16,9 @@ std::vector<int> CountThreads(const ChannelBlocks& blocks) {
           RowsOfThread(blocks, block % blocks.groups, block / blocks.groups, thread);
       for (int row = 0; row < rows.count; ++row) {
         for (int v = 0; v < blocks.vector; ++v) {
-          ++threads.at(static_cast<size_t>(rows.first + row * rows.step + v));
+          ++threads.at(static_cast<size_t>(rows.Element(row) + v));
         }
-        EXPECT_EQ((rows.first + row * rows.step) % blocks.channels, rows.channel);
+        EXPECT_EQ(rows.Element(row) % blocks.channels, rows.channel);
       }
       EXPECT_LE(rows.place + blocks.vector, kMaxGroupChannels);
     }

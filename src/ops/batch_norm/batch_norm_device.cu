@@ -15,25 +15,19 @@ template <int kVector>
 __global__ void __launch_bounds__(kNormThreads, 2)
     MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
   const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kRowsAtOnce> x;
   ChannelSums<kVector> sums;
   if (rows.count > 0) {
     const Pack<kVector> guess = Load<kVector>(arrays.x + rows.channel);
 #pragma unroll 1
     for (int row = 0; row < rows.count; row += kRowsAtOnce) {
-      Pack<kVector> x[kRowsAtOnce];
+      x.Read(rows, row, arrays.x);
 #pragma unroll
       for (int k = 0; k < kRowsAtOnce; ++k) {
-        // Rows past the end are as guessed and add zeros.
-        x[k] = guess;
-        if (row + k < rows.count) {
-          x[k] = Load<kVector>(arrays.x + rows.first + (row + k) * rows.step);
-        }
-      }
-#pragma unroll
-      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (row + k >= rows.count) break;
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
-          const double distance = static_cast<double>(x[k].at[v]) - guess.at[v];
+          const double distance = static_cast<double>(x.at[k].at[v]) - guess.at[v];
           sums.sums[0][v] += distance;
           sums.sums[1][v] = fma(distance, distance, sums.sums[1][v]);
         }
@@ -70,25 +64,23 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays
   }
 }
 
-// y of the thread's elements; y may be x, as each is read before it is written.
+// y of the thread's elements, the first of which are read; y may be x, as each element is read
+// before it is written.
 template <int kVector, bool kRelu>
 __device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
-                              const float* x, float* y) {
+                              RowBatch<kVector, kRowsAtOnce>& batch, const float* x, float* y) {
 #pragma unroll 1
-  for (int row = 0; row < rows.count; row += kRowsAtOnce) {
-    Pack<kVector> values[kRowsAtOnce];
-    const int64_t first = rows.first + row * rows.step;
-#pragma unroll
-    for (int k = 0; k < kRowsAtOnce; ++k) {
-      if (row + k < rows.count) values[k] = Load<kVector>(x + first + k * rows.step);
-    }
+  for (int row = 0; row < rows.count;) {
 #pragma unroll
     for (int k = 0; k < kRowsAtOnce; ++k) {
       if (row + k >= rows.count) break;
+      Pack<kVector> output;
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) values[k].at[v] = norm.Output(v, values[k].at[v]);
-      Store<kVector>(y + first + k * rows.step, values[k]);
+      for (int v = 0; v < kVector; ++v) output.at[v] = norm.Output(v, batch.at[k].at[v]);
+      Store<kVector>(y + rows.Element(row + k), output);
     }
+    row += kRowsAtOnce;
+    batch.Read(rows, row, x);
   }
 }
 
@@ -96,25 +88,27 @@ template <int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 2)
     BatchNormKernel(ChannelBlocks blocks, BatchNormArrays arrays, double epsilon) {
   __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kRowsAtOnce> batch;
+  batch.Read(rows, 0, arrays.x);
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
   });
   __syncthreads();
-  const ThreadRows rows = RowsOfThisThread(blocks);
-  if (rows.count == 0) return;
-  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), arrays.x, arrays.y);
+  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, arrays.x, arrays.y);
 }
 
 template <int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 2)
     NormalizeKernel(ChannelBlocks blocks, KnownNorm norm, const float* x, float* y) {
   __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kRowsAtOnce> batch;
+  batch.Read(rows, 0, x);
   LoadGroup(blocks, norm, group);
   __syncthreads();
-  const ThreadRows rows = RowsOfThisThread(blocks);
-  if (rows.count == 0) return;
-  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), x, y);
+  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, x, y);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@ namespace {
 
 // Rows that a thread loads before it works on the first: of two or three arrays.
 constexpr int kRowsAtOnce = 2;
-// A chain of float additions is this long at most; chains are added up in doubles.
+// A chain of float additions is this long at most: short chains lose less to rounding. The chains
+// of a thread are added up in floats too, those of all threads in doubles.
 constexpr int kRowsPerChain = 16;
 
 // What dx is made from.
@@ -16,58 +17,67 @@ enum class Formula {
   kEval,      // scale * dy
 };
 
-// Adds dy and dy * (x - mean) of the thread's rows [begin, end) to the sums.
+// Some rows of a thread: of x, of dy and, for kBatchAdd, of what is added.
+template <int kVector>
+struct GradientBatch {
+  RowBatch<kVector, kRowsAtOnce> x;
+  RowBatch<kVector, kRowsAtOnce> dy;
+  RowBatch<kVector, kRowsAtOnce> other;
+};
+
+// Sums of dy and of dy * (x - mean) over the thread's rows, the first of which are read.
 template <int kVector, bool kRelu>
-__device__ void AddChain(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
-                         const BatchNormGradArrays& arrays, int begin, int end,
-                         ChannelSums<kVector>& sums) {
+__device__ ChannelSums<kVector> SumRows(const ThreadRows& rows,
+                                        const ThreadNorm<kVector, kRelu>& norm,
+                                        GradientBatch<kVector>& batch,
+                                        const BatchNormGradArrays& arrays) {
+  float total[2][kVector] = {};
   float chain[2][kVector] = {};
 #pragma unroll 1
-  for (int row = begin; row < end; row += kRowsAtOnce) {
-    Pack<kVector> x[kRowsAtOnce];
-    Pack<kVector> dy[kRowsAtOnce];
-    const int64_t first = rows.first + row * rows.step;
+  for (int row = 0; row < rows.count;) {
 #pragma unroll
     for (int k = 0; k < kRowsAtOnce; ++k) {
-      if (row + k >= end) break;
-      x[k] = Load<kVector>(arrays.x + first + k * rows.step);
-      dy[k] = Load<kVector>(arrays.dy + first + k * rows.step);
-    }
-#pragma unroll
-    for (int k = 0; k < kRowsAtOnce; ++k) {
-      if (row + k >= end) break;
+      if (row + k >= rows.count) break;
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const float centred = norm.Centred(v, x[k].at[v]);
-        const float gradient = norm.Gradient(v, centred, dy[k].at[v]);
+        const float centred = norm.Centred(v, batch.x.at[k].at[v]);
+        const float gradient = norm.Gradient(v, centred, batch.dy.at[k].at[v]);
         chain[0][v] += gradient;
         chain[1][v] = fmaf(gradient, centred, chain[1][v]);
       }
     }
+    row += kRowsAtOnce;
+    batch.x.Read(rows, row, arrays.x);
+    batch.dy.Read(rows, row, arrays.dy);
+    if (row < rows.count && row % kRowsPerChain != 0) continue;
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      total[0][v] += chain[0][v];
+      total[1][v] += chain[1][v];
+      chain[0][v] = chain[1][v] = 0;
+    }
   }
+  ChannelSums<kVector> sums;
 #pragma unroll
   for (int v = 0; v < kVector; ++v) {
-    sums.sums[0][v] += chain[0][v];
-    sums.sums[1][v] += chain[1][v];
+    sums.sums[0][v] = total[0][v];
+    sums.sums[1][v] = total[1][v];
   }
+  return sums;
 }
 
 template <int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 2)
     SumGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
   __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  GradientBatch<kVector> batch;
+  batch.x.Read(rows, 0, arrays.x);
+  batch.dy.Read(rows, 0, arrays.dy);
   LoadGroup(blocks, known, group);
   __syncthreads();
-  const ThreadRows rows = RowsOfThisThread(blocks);
-  ChannelSums<kVector> sums;
-  if (rows.count > 0) {
-    const ThreadNorm<kVector, kRelu> norm(group, rows.place);
-#pragma unroll 1
-    for (int row = 0; row < rows.count; row += kRowsPerChain) {
-      AddChain(rows, norm, arrays, row, min(rows.count, row + kRowsPerChain), sums);
-    }
-  }
-  StorePartials(blocks, sums, arrays.partials);
+  const ThreadNorm<kVector, kRelu> norm(group, rows.place);
+  StorePartials(blocks, SumRows(rows, norm, batch, arrays), arrays.partials);
 }
 
 // What the batch's own statistics pass on to each element, in shared memory.
@@ -92,50 +102,57 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm
   }
 }
 
-// dx of one element.
-template <Formula kFormula, class Norm>
-__device__ float Combine(const Norm& norm, int v, float x, float dy, float other, float offset,
-                         float slope) {
-  const float centred = norm.Centred(v, x);
-  const float gradient = norm.Gradient(v, centred, dy);
-  if constexpr (kFormula == Formula::kEval) return norm.scale[v] * gradient;
-  const float dx = norm.scale[v] * fmaf(-centred, slope, gradient - offset);
-  return kFormula == Formula::kBatchAdd ? other + dx : dx;
+template <Formula kFormula, bool kRelu, int kVector>
+__device__ void ReadBatch(const ThreadRows& rows, int row, const BatchNormGradArrays& arrays,
+                          GradientBatch<kVector>& batch) {
+  if constexpr (kFormula != Formula::kEval || kRelu) batch.x.Read(rows, row, arrays.x);
+  batch.dy.Read(rows, row, arrays.dy);
+  if constexpr (kFormula == Formula::kBatchAdd) batch.other.Read(rows, row, arrays.other);
 }
 
-// dx of the thread's elements; dx may be x, dy or other, as each is read before it is written.
+// dx of row k of a batch.
+template <Formula kFormula, int kVector, bool kRelu>
+__device__ Pack<kVector> Combine(const ThreadNorm<kVector, kRelu>& norm,
+                                 const Pack<kVector>& offset, const Pack<kVector>& slope,
+                                 const GradientBatch<kVector>& batch, int k) {
+  Pack<kVector> dx;
+#pragma unroll
+  for (int v = 0; v < kVector; ++v) {
+    const float dy = batch.dy.at[k].at[v];
+    if constexpr (kFormula == Formula::kEval && !kRelu) {
+      dx.at[v] = norm.scale[v] * dy;
+      continue;
+    }
+    const float centred = norm.Centred(v, batch.x.at[k].at[v]);
+    const float gradient = norm.Gradient(v, centred, dy);
+    if constexpr (kFormula == Formula::kEval) {
+      dx.at[v] = norm.scale[v] * gradient;
+      continue;
+    }
+    dx.at[v] = norm.scale[v] * fmaf(-centred, slope.at[v], gradient - offset.at[v]);
+    if constexpr (kFormula == Formula::kBatchAdd) dx.at[v] = batch.other.at[k].at[v] + dx.at[v];
+  }
+  return dx;
+}
+
+// dx of the thread's elements, the first of which are read; dx may be x, dy or other, as each
+// element is read before it is written.
 template <Formula kFormula, int kVector, bool kRelu>
 __device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
-                            const GroupSlopes& slopes, const BatchNormGradArrays& arrays) {
-  constexpr bool kReadsX = kFormula != Formula::kEval || kRelu;
-  constexpr bool kReadsOther = kFormula == Formula::kBatchAdd;
+                            const GroupSlopes& slopes, GradientBatch<kVector>& batch,
+                            const BatchNormGradArrays& arrays) {
   const auto offset = Load<kVector>(slopes.offset + rows.place);
   const auto slope = Load<kVector>(slopes.slope + rows.place);
 #pragma unroll 1
-  for (int row = 0; row < rows.count; row += kRowsAtOnce) {
-    Pack<kVector> x[kRowsAtOnce];
-    Pack<kVector> dy[kRowsAtOnce];
-    Pack<kVector> other[kRowsAtOnce];
-    const int64_t first = rows.first + row * rows.step;
+  for (int row = 0; row < rows.count;) {
 #pragma unroll
     for (int k = 0; k < kRowsAtOnce; ++k) {
       if (row + k >= rows.count) break;
-      const int64_t i = first + k * rows.step;
-      x[k] = kReadsX ? Load<kVector>(arrays.x + i) : Pack<kVector>{};
-      dy[k] = Load<kVector>(arrays.dy + i);
-      other[k] = kReadsOther ? Load<kVector>(arrays.other + i) : Pack<kVector>{};
+      Store<kVector>(arrays.dx + rows.Element(row + k),
+                     Combine<kFormula>(norm, offset, slope, batch, k));
     }
-#pragma unroll
-    for (int k = 0; k < kRowsAtOnce; ++k) {
-      if (row + k >= rows.count) break;
-      Pack<kVector> dx;
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        dx.at[v] = Combine<kFormula>(norm, v, x[k].at[v], dy[k].at[v], other[k].at[v], offset.at[v],
-                                     slope.at[v]);
-      }
-      Store<kVector>(arrays.dx + first + k * rows.step, dx);
-    }
+    row += kRowsAtOnce;
+    ReadBatch<kFormula, kRelu>(rows, row, arrays, batch);
   }
 }
 
@@ -144,15 +161,16 @@ __global__ void __launch_bounds__(kNormThreads, 2)
     CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
   __shared__ GroupNorm group;
   __shared__ GroupSlopes slopes;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  GradientBatch<kVector> batch;
+  ReadBatch<kFormula, kRelu>(rows, 0, arrays, batch);
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, known, arrays, place, channel, sums, slopes);
   });
   LoadGroup(blocks, known, group);
   __syncthreads();
-  const ThreadRows rows = RowsOfThisThread(blocks);
-  if (rows.count == 0) return;
-  CombineRows<kFormula>(rows, ThreadNorm<kVector, kRelu>(group, rows.place), slopes, arrays);
+  CombineRows<kFormula>(rows, ThreadNorm<kVector, kRelu>(group, rows.place), slopes, batch, arrays);
 }
 
 template <Formula kFormula>

@@ -57,7 +57,9 @@ struct ThreadRows {
   int place;        // of that channel in the group
   int count;        // rows
   int64_t first;    // index of the first row's element
-  int64_t step;     // from the element of a row to that of the thread's next one
+  int step;         // from the element of a row to that of the thread's next one
+
+  constexpr int64_t Element(int row) const { return first + int64_t{row} * step; }
 };
 
 constexpr ThreadRows RowsOfThread(const ChannelBlocks& blocks, int group, int chunk, int thread) {
@@ -69,7 +71,7 @@ constexpr ThreadRows RowsOfThread(const ChannelBlocks& blocks, int group, int ch
   const bool idle = channel >= blocks.channels || begin >= end;
   const int count = idle ? 0 : static_cast<int>(end - begin - 1) / blocks.lanes() + 1;
   return {channel, place, count, begin * blocks.channels + channel,
-          blocks.lanes() * blocks.channels};
+          static_cast<int>(blocks.lanes() * blocks.channels)};
 }
 
 }  // namespace thimble

@@ -3,32 +3,9 @@
 // shape alone, so that all blocks find the same bits.
 #pragma once
 
-#include <cuda_runtime.h>
-
-#include "thimble/ops/batch_norm/channel_blocks.h"
+#include "thimble/ops/batch_norm/channel_rows.cuh"
 
 namespace thimble {
-
-// Channels that are read and written at once.
-template <int kVector>
-struct alignas(kVector * sizeof(float)) Pack {
-  float at[kVector];
-};
-
-template <int kVector>
-__device__ Pack<kVector> Load(const float* from) {
-  return *reinterpret_cast<const Pack<kVector>*>(from);
-}
-
-template <int kVector>
-__device__ void Store(float* to, const Pack<kVector>& pack) {
-  *reinterpret_cast<Pack<kVector>*>(to) = pack;
-}
-
-inline __device__ ThreadRows RowsOfThisThread(const ChannelBlocks& blocks) {
-  return RowsOfThread(blocks, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
-                      static_cast<int>(threadIdx.x));
-}
 
 // The channels of a block's group, one for each thread from `first_thread` on; body(place,
 // channel). Where two such loops need not wait for each other, they begin at different warps.
@@ -105,7 +82,7 @@ inline __device__ const double* MergePartials(const ChannelBlocks& blocks, const
   double sum = 0;
   if (channel < blocks.channels) {
     const double* from = partials + (slot < width ? 0 : blocks.channels) + channel;
-#pragma unroll 8
+#pragma unroll 4
     for (int chunk = part; chunk < blocks.chunks; chunk += parts) {
       sum += from[int64_t{chunk} * 2 * blocks.channels];
     }

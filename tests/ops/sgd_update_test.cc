@@ -1,10 +1,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
+#include "thimble/ops/sgd_update/sgd_tensors.h"
 
 namespace thimble {
 namespace {
@@ -100,6 +103,26 @@ TEST(SgdUpdatePlain, RejectsWrongShapes) {
   op_case = MakePlainCase(Shape{3}, 0);
   op_case.inputs[2] = Shape{2};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'learning_rate'"));
+}
+
+TEST(SgdTensors, EachElementHasOneBlock) {
+  const int sizes[] = {1, 0, kSgdBlockElements, kSgdBlockElements + 1, 0, 5 * kSgdBlockElements, 3};
+  SgdTensors list;
+  for (int size : sizes) list.Add({.elements = size});
+  EXPECT_EQ(list.num_tensors, 5);
+  std::vector<int> covered(static_cast<size_t>(list.num_tensors), 0);
+  for (int block = 0; block < list.num_blocks; ++block) {
+    const int index = list.Find(block);
+    const SgdTensor& tensor = list.tensors[index];
+    const int first = (block - tensor.first_block) * kSgdBlockElements;
+    EXPECT_EQ(first, covered[static_cast<size_t>(index)]);
+    covered[static_cast<size_t>(index)] = std::min(tensor.elements, first + kSgdBlockElements);
+  }
+  for (int i = 0; i < list.num_tensors; ++i) {
+    EXPECT_EQ(covered[static_cast<size_t>(i)], list.tensors[i].elements);
+  }
+  list.Clear();
+  EXPECT_EQ(list.num_blocks, 0);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 // Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm/batch_norm_cpu.h"
+#include "thimble/ops/batch_norm/batch_norm_cuda.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
 #include "thimble/ops/batch_norm/reference.h"
 #include "thimble/ops/shape_rules.h"

@@ -3,6 +3,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
 #include "thimble/ops/batch_norm_eval/batch_norm_eval_cpu.h"
+#include "thimble/ops/batch_norm_eval/batch_norm_eval_cuda.h"
 #include "thimble/ops/batch_norm_eval/reference.h"
 
 namespace thimble {

@@ -2,6 +2,7 @@
 //   next = (1 - momentum) * running + momentum * batch
 // The running variance is the unbiased one, as in PyTorch: batch variance * count / (count - 1).
 #include "thimble/graph/op_def.h"
+#include "thimble/ops/batch_norm_update/batch_norm_update_cuda.h"
 #include "thimble/ops/batch_norm_update/reference.h"
 #include "thimble/ops/shape_rules.h"
 
@@ -15,7 +16,8 @@ Result<std::vector<Shape>> BatchNormUpdateShapes(const OpCall& call) {
 
 }  // namespace
 
-// A few hundred numbers for each layer are no work for threads: the reference is the only kernel.
+// A few hundred numbers for each layer are no work for threads: on a CPU the reference is the only
+// kernel.
 OpDef Make_batch_norm_update() {
   return OpDef("batch_norm_update")
       .Input("running_mean")
@@ -31,6 +33,9 @@ OpDef Make_batch_norm_update() {
       .OutputMayReuse("next_mean", "running_mean")
       .OutputMayReuse("next_variance", "running_variance")
       .Flops(PerOutputElement(6))
+      .Kernels({
+#include "thimble/ops/batch_norm_update/kernels.inc"
+      })
       .Reference<BatchNormUpdateReference>();
 }
 

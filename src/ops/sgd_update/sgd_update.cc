@@ -6,6 +6,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/sgd_update/reference.h"
 #include "thimble/ops/sgd_update/sgd_update_cpu.h"
+#include "thimble/ops/sgd_update/sgd_update_cuda.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {

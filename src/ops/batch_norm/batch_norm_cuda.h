@@ -1,0 +1,27 @@
+// batch_norm and its gradients on a GPU: two launches each, one for sums, one for elements.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+#include "thimble/ops/batch_norm/channel_blocks.h"
+
+namespace thimble {
+
+// For x of shape (..., C).
+ChannelBlocks BlocksFor(const Shape& x);
+
+struct BatchNormCuda {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormGradCuda {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormGradAddCuda {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,139 @@
+#include "thimble/device/cuda/check.h"
+#include "thimble/ops/batch_norm/batch_norm_device.h"
+#include "thimble/ops/batch_norm/known_norm.cuh"
+
+namespace thimble {
+namespace {
+
+// Rows that a thread loads before it works on the first.
+constexpr int kRowsAtOnce = 4;
+
+// Sums of x - guess and of its square. In doubles, because the guess, the first row, may be far
+// from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that the
+// variance loses log2(rows) of 53 bits in the worst case.
+template <int kVector>
+__global__ void __launch_bounds__(kNormThreads, 2)
+    MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kRowsAtOnce> x;
+  ChannelSums<kVector> sums;
+  if (rows.count > 0) {
+    const Pack<kVector> guess = Load<kVector>(arrays.x + rows.channel);
+#pragma unroll 1
+    for (int row = 0; row < rows.count; row += kRowsAtOnce) {
+      x.Read(rows, row, arrays.x);
+#pragma unroll
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (row + k >= rows.count) break;
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          const double distance = static_cast<double>(x.at[k].at[v]) - guess.at[v];
+          sums.sums[0][v] += distance;
+          sums.sums[1][v] = fma(distance, distance, sums.sums[1][v]);
+        }
+      }
+    }
+  }
+  StorePartials(blocks, sums, arrays.partials);
+  // The next kernel may write y over x while some of its blocks still ask for the guess.
+  if (blockIdx.y == 0) {
+    ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
+      arrays.guess[channel] = blocks.rows == 0 ? 0.0F : arrays.x[channel];
+    });
+  }
+}
+
+// Turns the sums of a channel into its statistics, as they are stored, and its constants.
+__device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays& arrays,
+                              double epsilon, int place, int64_t channel, const double* sums,
+                              GroupNorm& group) {
+  const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.rows);
+  const double sum = sums[place];
+  const double distance = sum / count;
+  double squares = sums[blocks.group_channels() + place] - sum * distance;
+  // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
+  if (squares < 0) squares = 0;
+  const float mean = static_cast<float>(arrays.guess[channel] + distance);
+  const float variance = static_cast<float>(squares / count);
+  group.mean[place] = mean;
+  group.scale[place] = ChannelScale(arrays.gamma[channel], variance, epsilon);
+  group.shift[place] = arrays.beta[channel];
+  if (blockIdx.y == 0) {
+    arrays.mean[channel] = mean;
+    arrays.variance[channel] = variance;
+  }
+}
+
+// y of the thread's elements, the first of which are read; y may be x, as each element is read
+// before it is written.
+template <int kVector, bool kRelu>
+__device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
+                              RowBatch<kVector, kRowsAtOnce>& batch, const float* x, float* y) {
+#pragma unroll 1
+  for (int row = 0; row < rows.count;) {
+#pragma unroll
+    for (int k = 0; k < kRowsAtOnce; ++k) {
+      if (row + k >= rows.count) break;
+      Pack<kVector> output;
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) output.at[v] = norm.Output(v, batch.at[k].at[v]);
+      Store<kVector>(y + rows.Element(row + k), output);
+    }
+    row += kRowsAtOnce;
+    batch.Read(rows, row, x);
+  }
+}
+
+template <int kVector, bool kRelu>
+__global__ void __launch_bounds__(kNormThreads, 2)
+    BatchNormKernel(ChannelBlocks blocks, BatchNormArrays arrays, double epsilon) {
+  __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kRowsAtOnce> batch;
+  batch.Read(rows, 0, arrays.x);
+  const double* sums = MergePartials(blocks, arrays.partials);
+  ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
+    FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
+  });
+  __syncthreads();
+  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, arrays.x, arrays.y);
+}
+
+template <int kVector, bool kRelu>
+__global__ void __launch_bounds__(kNormThreads, 2)
+    NormalizeKernel(ChannelBlocks blocks, KnownNorm norm, const float* x, float* y) {
+  __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kRowsAtOnce> batch;
+  batch.Read(rows, 0, x);
+  LoadGroup(blocks, norm, group);
+  __syncthreads();
+  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, x, y);
+}
+
+}  // namespace
+
+void LaunchBatchNorm(cudaStream_t stream, const ChannelBlocks& blocks,
+                     const BatchNormArrays& arrays, double epsilon, bool relu) {
+  if (blocks.groups == 0) return;
+  WithConstants(blocks.vector, relu, [&](auto vector, auto with_relu) {
+    constexpr int kVector = decltype(vector)::value;
+    MeasureKernel<kVector><<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, arrays);
+    THIMBLE_CUDA_LAUNCHED();
+    BatchNormKernel<kVector, decltype(with_relu)::value>
+        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, arrays, epsilon);
+    THIMBLE_CUDA_LAUNCHED();
+  });
+}
+
+void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
+                     const float* x, float* y) {
+  if (blocks.groups == 0) return;
+  WithConstants(blocks.vector, norm.relu, [&](auto vector, auto with_relu) {
+    NormalizeKernel<decltype(vector)::value, decltype(with_relu)::value>
+        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, x, y);
+    THIMBLE_CUDA_LAUNCHED();
+  });
+}
+
+}  // namespace thimble

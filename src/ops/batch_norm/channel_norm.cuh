@@ -1,0 +1,55 @@
+// The formulas that forward and backward share on a GPU: what forward computes and what backward
+// compares with zero are the same bits.
+#pragma once
+
+#include "thimble/ops/batch_norm/channel_sums.cuh"
+
+namespace thimble {
+
+// gamma / sqrt(variance + epsilon), the scale of a channel.
+inline __device__ float ChannelScale(float gamma, float variance, double epsilon) {
+  return static_cast<float>(gamma / sqrt(variance + epsilon));
+}
+
+// Constants of a block's channels, in shared memory.
+struct GroupNorm {
+  float mean[kMaxGroupChannels];
+  float scale[kMaxGroupChannels];
+  float shift[kMaxGroupChannels];
+};
+
+// Those of a thread's channels.
+template <int kVector, bool kRelu>
+struct ThreadNorm {
+  float mean[kVector];
+  float scale[kVector];
+  float shift[kVector];
+
+  __device__ ThreadNorm(const GroupNorm& group, int place) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      mean[v] = group.mean[place + v];
+      scale[v] = group.scale[place + v];
+      shift[v] = group.shift[place + v];
+    }
+  }
+  __device__ float Centred(int v, float x) const { return x - mean[v]; }
+  // What is left of `value`, an output or its gradient, behind ReLU; NaN passes through.
+  __device__ static float Gated(float normalized, float value) {
+    return kRelu && normalized <= 0 ? 0.0F : value;
+  }
+  __device__ float Output(int v, float x) const {
+    const float normalized = Normalized(v, Centred(v, x));
+    return Gated(normalized, normalized);
+  }
+  __device__ float Gradient(int v, float centred, float dy) const {
+    return Gated(Normalized(v, centred), dy);
+  }
+
+ private:
+  __device__ float Normalized(int v, float centred) const {
+    return fmaf(centred, scale[v], shift[v]);
+  }
+};
+
+}  // namespace thimble

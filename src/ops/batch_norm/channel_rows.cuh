@@ -1,0 +1,46 @@
+// How a thread of a GPU reads and writes its elements of a matrix of rows and channels.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include "thimble/ops/batch_norm/channel_blocks.h"
+
+namespace thimble {
+
+// Channels that are read and written at once.
+template <int kVector>
+struct alignas(kVector * sizeof(float)) Pack {
+  float at[kVector];
+};
+
+template <int kVector>
+__device__ Pack<kVector> Load(const float* from) {
+  return *reinterpret_cast<const Pack<kVector>*>(from);
+}
+
+template <int kVector>
+__device__ void Store(float* to, const Pack<kVector>& pack) {
+  *reinterpret_cast<Pack<kVector>*>(to) = pack;
+}
+
+inline __device__ ThreadRows RowsOfThisThread(const ChannelBlocks& blocks) {
+  return RowsOfThread(blocks, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
+                      static_cast<int>(threadIdx.x));
+}
+
+// Several rows of a thread, read before the first of them is worked on. Kernels read the first
+// batch before they prepare their constants, which takes about as long.
+template <int kVector, int kRows>
+struct RowBatch {
+  Pack<kVector> at[kRows];
+
+  // Reads the thread's rows from `row` on, as far as there are any.
+  __device__ void Read(const ThreadRows& rows, int row, const float* from) {
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      if (row + k < rows.count) at[k] = Load<kVector>(from + rows.Element(row + k));
+    }
+  }
+};
+
+}  // namespace thimble

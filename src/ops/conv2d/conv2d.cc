@@ -2,6 +2,7 @@
 // input.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/conv2d/conv2d_cpu.h"
+#include "thimble/ops/conv2d/cuda/conv2d_cuda.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/reference.h"
 #include "thimble/ops/conv2d/winograd/winograd_cpu.h"

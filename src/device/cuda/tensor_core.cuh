@@ -1,0 +1,68 @@
+// Products of 16x8 by 8x8 blocks in TF32 with sums in fp32: `mma.sync` of sm_80 and later, and how
+// its operands get from shared memory to the lanes of a warp.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+namespace thimble {
+
+// TF32 keeps 10 bits of the mantissa. Rounds to nearest, ties away from zero; NaN stays NaN.
+__device__ inline uint32_t RoundToTf32(float x) {
+  uint32_t rounded;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
+  return rounded;
+}
+__device__ inline uint4 RoundToTf32(const float4& x) {
+  return make_uint4(RoundToTf32(x.x), RoundToTf32(x.y), RoundToTf32(x.z), RoundToTf32(x.w));
+}
+
+// Blocks as the lanes of a warp hold them. With g = lane / 4 and t = lane % 4:
+// A (16 x 8): (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4)
+struct TensorCoreA {
+  uint32_t values[4];
+};
+// B (8 x 8): (t, g), (t + 4, g)
+struct TensorCoreB {
+  uint32_t values[2];
+};
+// Sums (16 x 8): (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1).
+
+__device__ inline void MultiplyAdd(const TensorCoreA& a, const TensorCoreB& b, float (&sums)[4]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a.values[0]), "r"(a.values[1]), "r"(a.values[2]), "r"(a.values[3]), "r"(b.values[0]),
+        "r"(b.values[1]));
+}
+
+__device__ inline uint32_t SharedAddress(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// Four 8 x 4 blocks of 32-bit values; lane i gives the address of row i % 8 of block i / 8 (four
+// values, 16-byte aligned) and gets value (lane / 4, lane % 4) of each.
+__device__ inline void LoadMatrices(uint32_t address, uint32_t (&values)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
+               : "r"(address));
+}
+
+// A from rows of memory: each lane gives the address of its row and column.
+__device__ constexpr int RowOfLaneA(int lane) { return lane % 16; }
+__device__ constexpr int ColumnOfLaneA(int lane) { return lane / 16 * 4; }
+__device__ inline void LoadA(uint32_t address, TensorCoreA& a) { LoadMatrices(address, a.values); }
+
+// Two neighbouring B from 16 rows of memory, each a column of B (its 8 values of the inner
+// dimension lie side by side).
+__device__ constexpr int RowOfLaneB(int lane) { return lane % 8 + lane / 16 * 8; }
+__device__ constexpr int ColumnOfLaneB(int lane) { return lane / 8 % 2 * 4; }
+__device__ inline void LoadTwoB(uint32_t address, TensorCoreB& first, TensorCoreB& second) {
+  uint32_t values[4];
+  LoadMatrices(address, values);
+  first = {{values[0], values[1]}};
+  second = {{values[2], values[3]}};
+}
+
+}  // namespace thimble

@@ -1,0 +1,248 @@
+#include "thimble/ops/conv2d/cuda/conv2d_cuda.h"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <optional>
+
+#include "thimble/ops/conv2d/cuda/plain_convolution.h"
+#include "thimble/ops/conv2d/cuda/tap_convolution.h"
+#include "thimble/ops/conv2d/cuda/weight_gradient.h"
+#include "thimble/ops/conv2d/geometry.h"
+
+namespace thimble {
+namespace {
+
+constexpr std::string_view kTooOdd = "its tiles do not fit a block";
+
+int Narrow(int64_t number) { return static_cast<int>(number); }
+
+// The tiled kernels count blocks and elements of an image in ints.
+bool CountsFit(const Conv2dGeometry& g) {
+  const int64_t x = g.height * g.width * g.channels;
+  const int64_t y = g.out_height * g.out_width * g.out_channels;
+  const int64_t w = g.out_channels * g.window_elements();
+  return std::max({x, y, w}) <= INT_MAX && g.batch * g.height * g.width <= INT_MAX &&
+         g.batch * g.out_height * g.out_width <= INT_MAX;
+}
+
+// Taps along one axis that reach result positions of one residue.
+struct AxisTaps {
+  int positions = 0;
+  int first = 0;                            // the smallest source position, for result position 0
+  int reach = 0;                            // the largest, from there
+  std::array<int16_t, kMaxTaps> offsets{};  // from the smallest, by tap
+  std::array<bool, kMaxTaps> reaches{};
+};
+
+AxisTaps ForwardAxis(int64_t out, int64_t kernel, int64_t padding) {
+  AxisTaps axis{.positions = Narrow(out), .first = -Narrow(padding), .reach = Narrow(kernel - 1)};
+  for (int64_t tap = 0; tap < kernel; ++tap) {
+    axis.offsets[tap] = static_cast<int16_t>(tap);
+    axis.reaches[tap] = true;
+  }
+  return axis;
+}
+
+// A pixel `residue + i * stride` of x is read at tap k by output (residue + padding - k) / stride +
+// i.
+AxisTaps GradientAxis(int64_t size, int64_t kernel, int64_t stride, int64_t padding,
+                      int64_t residue) {
+  AxisTaps axis{.positions = Narrow(std::max<int64_t>(0, (size - residue + stride - 1) / stride))};
+  int first = INT_MAX;
+  int last = INT_MIN;
+  for (int64_t tap = 0; tap < kernel; ++tap) {
+    const int64_t distance = residue + padding - tap;
+    axis.reaches[tap] = distance % stride == 0;
+    if (!axis.reaches[tap]) continue;
+    first = std::min(first, Narrow(distance / stride));
+    last = std::max(last, Narrow(distance / stride));
+  }
+  if (first > last) return axis;
+  axis.first = first;
+  axis.reach = last - first;
+  for (int64_t tap = 0; tap < kernel; ++tap) {
+    if (!axis.reaches[tap]) continue;
+    axis.offsets[tap] = static_cast<int16_t>((residue + padding - tap) / stride - first);
+  }
+  return axis;
+}
+
+TapGrid MakeGrid(const Conv2dGeometry& g, const AxisTaps& rows, const AxisTaps& columns) {
+  TapGrid grid{};
+  grid.rows = rows.positions;
+  grid.columns = columns.positions;
+  grid.first_row = rows.first;
+  grid.first_column = columns.first;
+  for (int64_t kh = 0; kh < g.kernel_height; ++kh) {
+    for (int64_t kw = 0; kw < g.kernel_width; ++kw) {
+      if (!rows.reaches[kh] || !columns.reaches[kw]) continue;
+      grid.taps[grid.num_taps++] = {rows.offsets[kh], columns.offsets[kw],
+                                    static_cast<int16_t>(kh * g.kernel_width + kw)};
+    }
+  }
+  return grid;
+}
+
+std::optional<TapConvolution> Fitting(const TapConvolution& convolution) {
+  return FitsTapConvolution(convolution) ? std::optional(convolution) : std::nullopt;
+}
+
+// Nothing where the shape is not for tiles.
+std::optional<TapConvolution> ForwardTaps(const Conv2dGeometry& g) {
+  if (g.kernel_height * g.kernel_width > kMaxTaps || !CountsFit(g)) return std::nullopt;
+  const bool one_tap = g.kernel_height == 1 && g.kernel_width == 1;
+  if (g.stride > 16 || g.padding > 1024) return std::nullopt;
+  TapConvolution c{};
+  c.batch = Narrow(g.batch);
+  c.height = Narrow(g.height);
+  c.width = Narrow(g.width);
+  c.channels = Narrow(g.channels);
+  c.out_height = Narrow(g.out_height);
+  c.out_width = Narrow(g.out_width);
+  c.out_channels = Narrow(g.out_channels);
+  c.out_step = 1;
+  c.step = one_tap ? 1 : Narrow(g.stride);
+  c.load_step = one_tap ? Narrow(g.stride) : 1;
+  c.reach_rows = Narrow(g.kernel_height - 1);
+  c.reach_columns = Narrow(g.kernel_width - 1);
+  c.n_stride = Narrow(g.window_elements());
+  c.k_stride = 1;
+  c.t_stride = Narrow(g.channels);
+  c.num_grids = 1;
+  c.grids[0] = MakeGrid(g, ForwardAxis(g.out_height, g.kernel_height, g.padding),
+                        ForwardAxis(g.out_width, g.kernel_width, g.padding));
+  return Fitting(c);
+}
+
+std::optional<TapConvolution> GradInputTaps(const Conv2dGeometry& g) {
+  if (g.kernel_height * g.kernel_width > kMaxTaps || !CountsFit(g)) return std::nullopt;
+  if (g.stride * g.stride > kMaxResidues || g.padding > 1024) return std::nullopt;
+  TapConvolution c{};
+  c.batch = Narrow(g.batch);
+  c.height = Narrow(g.out_height);
+  c.width = Narrow(g.out_width);
+  c.channels = Narrow(g.out_channels);
+  c.out_height = Narrow(g.height);
+  c.out_width = Narrow(g.width);
+  c.out_channels = Narrow(g.channels);
+  c.out_step = Narrow(g.stride);
+  c.step = 1;
+  c.load_step = 1;
+  c.n_stride = 1;
+  c.k_stride = Narrow(g.window_elements());
+  c.t_stride = Narrow(g.channels);
+  for (int64_t residue = 0; residue < g.stride * g.stride; ++residue) {
+    const int64_t row = residue / g.stride;
+    const int64_t column = residue % g.stride;
+    const AxisTaps rows = GradientAxis(g.height, g.kernel_height, g.stride, g.padding, row);
+    const AxisTaps columns = GradientAxis(g.width, g.kernel_width, g.stride, g.padding, column);
+    TapGrid grid = MakeGrid(g, rows, columns);
+    grid.out_row = Narrow(row);
+    grid.out_column = Narrow(column);
+    c.grids[c.num_grids++] = grid;
+    c.reach_rows = std::max(c.reach_rows, rows.reach);
+    c.reach_columns = std::max(c.reach_columns, columns.reach);
+  }
+  return Fitting(c);
+}
+
+std::optional<WeightGradient> FittingWeightGradient(const Conv2dGeometry& g) {
+  if (g.kernel_height != g.kernel_width || !CountsFit(g)) return std::nullopt;
+  if (g.stride > 16 || g.padding > 1024) return std::nullopt;
+  const WeightGradient gradient{
+      Narrow(g.batch),      Narrow(g.height),    Narrow(g.width),        Narrow(g.channels),
+      Narrow(g.out_height), Narrow(g.out_width), Narrow(g.out_channels), Narrow(g.kernel_height),
+      Narrow(g.stride),     Narrow(g.padding)};
+  return FitsWeightGradient(gradient) ? std::optional(gradient) : std::nullopt;
+}
+
+PlainConvolution Plain(const Conv2dGeometry& g) {
+  return {Narrow(g.batch),        Narrow(g.height),        Narrow(g.width),
+          Narrow(g.channels),     Narrow(g.out_height),    Narrow(g.out_width),
+          Narrow(g.out_channels), Narrow(g.kernel_height), Narrow(g.kernel_width),
+          Narrow(g.stride),       Narrow(g.padding)};
+}
+
+// The geometry of a call that is run.
+template <class GeometryOf>
+Conv2dGeometry Running(const KernelCall& call, const GeometryOf& geometry_of) {
+  const std::array<Shape, 2> inputs = {call.in_shape(0), call.in_shape(1)};
+  const std::array<Shape, 1> outputs = {call.out_shape(0)};
+  return geometry_of(OpCall{inputs, outputs, call.attributes}).value();
+}
+
+void RunForward(const KernelCall& call, Math math) {
+  const auto taps = ForwardTaps(Running(call, Conv2dGeometryOf));
+  LaunchTapConvolution(call.stream, *taps, math, call.In<float>(0), call.In<float>(1),
+                       call.Out<float>(0));
+}
+
+void RunGradInput(const KernelCall& call, Math math) {
+  const auto taps = GradInputTaps(Running(call, Conv2dGradInputGeometryOf));
+  LaunchTapConvolution(call.stream, *taps, math, call.In<float>(1), call.In<float>(0),
+                       call.Out<float>(0));
+}
+
+void RunGradWeight(const KernelCall& call, Math math) {
+  const auto gradient = FittingWeightGradient(Running(call, Conv2dGradWeightGeometryOf));
+  LaunchWeightGradient(call.stream, *gradient, math, call.In<float>(0), call.In<float>(1),
+                       reinterpret_cast<float*>(call.scratch.data()),  // NOLINT: raw storage
+                       call.Out<float>(0));
+}
+
+}  // namespace
+
+std::string_view Conv2dTf32Cuda::Declines(const OpCall& call) {
+  return ForwardTaps(Conv2dGeometryOf(call).value()) ? "" : kTooOdd;
+}
+void Conv2dTf32Cuda::Run(const KernelCall& call) { RunForward(call, Math::kTf32); }
+
+std::string_view Conv2dFp32Cuda::Declines(const OpCall& call) {
+  return Conv2dTf32Cuda::Declines(call);
+}
+void Conv2dFp32Cuda::Run(const KernelCall& call) { RunForward(call, Math::kFp32); }
+
+void Conv2dPlainCuda::Run(const KernelCall& call) {
+  LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)), call.In<float>(0),
+                     call.In<float>(1), call.Out<float>(0));
+}
+
+std::string_view Conv2dGradInputTf32Cuda::Declines(const OpCall& call) {
+  return GradInputTaps(Conv2dGradInputGeometryOf(call).value()) ? "" : kTooOdd;
+}
+void Conv2dGradInputTf32Cuda::Run(const KernelCall& call) { RunGradInput(call, Math::kTf32); }
+
+std::string_view Conv2dGradInputFp32Cuda::Declines(const OpCall& call) {
+  return Conv2dGradInputTf32Cuda::Declines(call);
+}
+void Conv2dGradInputFp32Cuda::Run(const KernelCall& call) { RunGradInput(call, Math::kFp32); }
+
+void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
+  LaunchPlainGradInput(call.stream, Plain(Running(call, Conv2dGradInputGeometryOf)),
+                       call.In<float>(0), call.In<float>(1), call.Out<float>(0));
+}
+
+std::string_view Conv2dGradWeightTf32Cuda::Declines(const OpCall& call) {
+  return FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value()) ? "" : kTooOdd;
+}
+size_t Conv2dGradWeightTf32Cuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
+  return WeightGradientScratchBytes(
+      *FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value()));
+}
+void Conv2dGradWeightTf32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kTf32); }
+
+std::string_view Conv2dGradWeightFp32Cuda::Declines(const OpCall& call) {
+  return Conv2dGradWeightTf32Cuda::Declines(call);
+}
+size_t Conv2dGradWeightFp32Cuda::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  return Conv2dGradWeightTf32Cuda::ScratchBytes(call, limits);
+}
+void Conv2dGradWeightFp32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kFp32); }
+
+void Conv2dGradWeightPlainCuda::Run(const KernelCall& call) {
+  LaunchPlainGradWeight(call.stream, Plain(Running(call, Conv2dGradWeightGeometryOf)),
+                        call.In<float>(0), call.In<float>(1), call.Out<float>(0));
+}
+
+}  // namespace thimble

@@ -1,0 +1,121 @@
+#include "thimble/device/cuda/elements.cuh"
+#include "thimble/ops/conv2d/cuda/plain_convolution.h"
+
+namespace thimble {
+namespace {
+
+struct ForwardElement {
+  PlainConvolution c;
+  const float* x;
+  const float* w;
+  float* y;
+
+  __device__ void operator()(int64_t i) const {
+    const int out = static_cast<int>(i % c.out_channels);
+    const int64_t pixel = i / c.out_channels;
+    const int left = static_cast<int>(pixel % c.out_width) * c.stride - c.padding;
+    const int top = static_cast<int>(pixel / c.out_width % c.out_height) * c.stride - c.padding;
+    const int64_t image = pixel / c.out_width / c.out_height;
+    const float* weight = w + int64_t{out} * c.kernel_height * c.kernel_width * c.channels;
+    float sum = 0;
+    for (int kh = 0; kh < c.kernel_height; ++kh) {
+      for (int kw = 0; kw < c.kernel_width; ++kw, weight += c.channels) {
+        const int row = top + kh;
+        const int column = left + kw;
+        if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
+        const float* from = x + ((image * c.height + row) * c.width + column) * c.channels;
+        for (int k = 0; k < c.channels; ++k) sum = fmaf(from[k], weight[k], sum);
+      }
+    }
+    y[i] = sum;
+  }
+};
+
+struct GradInputElement {
+  PlainConvolution c;
+  const float* w;
+  const float* dy;
+  float* dx;
+
+  __device__ void operator()(int64_t i) const {
+    const int channel = static_cast<int>(i % c.channels);
+    const int64_t pixel = i / c.channels;
+    const int column = static_cast<int>(pixel % c.width);
+    const int row = static_cast<int>(pixel / c.width % c.height);
+    const int64_t image = pixel / c.width / c.height;
+    const int64_t window = int64_t{c.kernel_height} * c.kernel_width * c.channels;
+    float sum = 0;
+    for (int kh = 0; kh < c.kernel_height; ++kh) {
+      for (int kw = 0; kw < c.kernel_width; ++kw) {
+        const int down = row + c.padding - kh;
+        const int across = column + c.padding - kw;
+        if (down < 0 || across < 0 || down % c.stride != 0 || across % c.stride != 0) continue;
+        const int out_row = down / c.stride;
+        const int out_column = across / c.stride;
+        if (out_row >= c.out_height || out_column >= c.out_width) continue;
+        const float* from =
+            dy + ((image * c.out_height + out_row) * c.out_width + out_column) * c.out_channels;
+        const float* weight = w + (kh * c.kernel_width + kw) * c.channels + channel;
+        for (int o = 0; o < c.out_channels; ++o) sum = fmaf(from[o], weight[o * window], sum);
+      }
+    }
+    dx[i] = sum;
+  }
+};
+
+// A block has one element of dw: threads add strands of its pixels, then a tree adds the strands.
+constexpr int kStrands = 128;
+
+__global__ void __launch_bounds__(kStrands)
+    GradWeightKernel(const __grid_constant__ PlainConvolution c, const float* x, const float* dy,
+                     float* dw) {
+  __shared__ float strands[kStrands];
+  const int64_t element = blockIdx.x;
+  const int channel = static_cast<int>(element % c.channels);
+  const int tap = static_cast<int>(element / c.channels % (c.kernel_height * c.kernel_width));
+  const int64_t out = element / c.channels / (c.kernel_height * c.kernel_width);
+  const int64_t pixels = int64_t{c.batch} * c.out_height * c.out_width;
+  float sum = 0;
+  for (int64_t pixel = threadIdx.x; pixel < pixels; pixel += kStrands) {
+    const int column =
+        static_cast<int>(pixel % c.out_width) * c.stride - c.padding + tap % c.kernel_width;
+    const int row = static_cast<int>(pixel / c.out_width % c.out_height) * c.stride - c.padding +
+                    tap / c.kernel_width;
+    if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
+    const int64_t image = pixel / c.out_width / c.out_height;
+    sum = fmaf(x[((image * c.height + row) * c.width + column) * c.channels + channel],
+               dy[pixel * c.out_channels + out], sum);
+  }
+  strands[threadIdx.x] = sum;
+  for (int half = kStrands / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.x) < half) {
+      strands[threadIdx.x] += strands[threadIdx.x + half];
+    }
+  }
+  if (threadIdx.x == 0) dw[element] = strands[0];
+}
+
+}  // namespace
+
+void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const float* x,
+                        const float* w, float* y) {
+  LaunchElements(stream, int64_t{c.batch} * c.out_height * c.out_width * c.out_channels,
+                 ForwardElement{c, x, w, y});
+}
+
+void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const float* w,
+                          const float* dy, float* dx) {
+  LaunchElements(stream, int64_t{c.batch} * c.height * c.width * c.channels,
+                 GradInputElement{c, w, dy, dx});
+}
+
+void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c, const float* x,
+                           const float* dy, float* dw) {
+  const int64_t elements = int64_t{c.out_channels} * c.kernel_height * c.kernel_width * c.channels;
+  if (elements == 0) return;
+  GradWeightKernel<<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(c, x, dy, dw);
+  THIMBLE_CUDA_LAUNCHED();
+}
+
+}  // namespace thimble

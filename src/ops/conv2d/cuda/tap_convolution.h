@@ -1,0 +1,60 @@
+// TapConvolution: sums over taps, the one shape that forward convolutions and input gradients share
+// on a GPU:
+//   result[i, j] = sum over taps of source[i * step + row, j * step + column] * weight[tap]
+// A forward convolution is one such grid. The input gradient is one for each residue of the pixel
+// position modulo the stride, since different taps reach them; its source is dy.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "thimble/ops/conv2d/cuda/math.h"
+
+namespace thimble {
+
+inline constexpr int kMaxTaps = 49;          // of one grid
+inline constexpr int kMaxResidues = 4;       // strides 1 and 2
+inline constexpr int kChannelsPerPart = 32;  // of the source, worked on at a time
+
+struct Tap {
+  int16_t row;     // of the source, from the grid position's first
+  int16_t column;  // likewise
+  int16_t weight;  // which of the kernel's taps
+};
+
+// A grid of result pixels and the taps that reach them.
+struct TapGrid {
+  int rows, columns;            // positions
+  int out_row, out_column;      // result pixel of position (0, 0)
+  int first_row, first_column;  // source pixel of position (0, 0) and tap offset 0; may be outside
+  int num_taps;                 // none: the result is zero there
+  Tap taps[kMaxTaps];
+};
+
+// Plain numbers, handed to the GPU by value.
+struct TapConvolution {
+  int batch;
+  int height, width, channels;              // of the source
+  int out_height, out_width, out_channels;  // of the result
+  int out_step;                             // result pixels between neighbouring positions
+  int step;                                 // tile pixels between neighbouring positions
+  int load_step;  // source pixels between neighbouring tile pixels: above 1 where one tap reaches
+                  // all
+  // Pixels that a tile has beyond those of its positions' first taps.
+  int reach_rows, reach_columns;
+  // Weight of result channel n, source channel k, tap t: n * n_stride + k * k_stride + t *
+  // t_stride.
+  int n_stride, k_stride, t_stride;
+  int num_grids;
+  TapGrid grids[kMaxResidues];
+};
+
+// Whether a tile fits shared memory.
+bool FitsTapConvolution(const TapConvolution& convolution);
+// Factors are rounded to TF32 or multiplied as they are; sums are fp32. Requires that it fits.
+void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution, Math math,
+                          const float* source, const float* weights, float* result);
+
+}  // namespace thimble

@@ -1,0 +1,374 @@
+// A block owns 32 output by 32 input channels of dw, all taps, and a split of the batch. For each
+// tile of output pixels it brings dy and the x that its windows reach into shared memory; warps
+// take a row of taps each and multiply 16x8x8 blocks whose inner dimension are pixels. Where a
+// kernel has few rows, several warps share a row and take turns with the pixels.
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/tensor_core.cuh"
+#include "thimble/ops/conv2d/cuda/image_tile.cuh"
+#include "thimble/ops/conv2d/cuda/weight_gradient.h"
+
+namespace thimble {
+namespace {
+
+// Floats between neighbouring pixels in shared memory: four pixels by eight channels then lie in
+// different banks.
+constexpr int kPitch = 40;
+// Blocks that a large GPU has room for; by this and the shape alone the batch is split.
+constexpr int kTargetBlocks = 264;
+constexpr size_t kMaxSharedBytes = size_t{160} << 10;
+
+template <Math kMath_, Channels kChannels_, int kTaps_, int kBlocksM_, int kBlocksN_>
+struct Config {
+  static constexpr Math kMath = kMath_;
+  static constexpr Channels kChannels = kChannels_;
+  static constexpr int kTaps = kTaps_;               // in a row, and rows
+  static constexpr int kBlocksM = kBlocksM_;         // of 16 output channels
+  static constexpr int kBlocksN = kBlocksN_;         // of 8 input channels
+  static constexpr int kTurns = kTaps == 1 ? 4 : 2;  // warps that share a row of taps
+  static constexpr int kThreads = 32 * kTaps * kTurns;
+  static constexpr int kOut = 16 * kBlocksM;
+  static constexpr int kIn = 8 * kBlocksN;
+  // Sums of one warp, for the exchange between those that share a row.
+  static constexpr int kSums = kTaps * kBlocksM * kBlocksN * 4;
+};
+
+// How the output pixels of an image are cut into tiles.
+struct Tiling {
+  int rows, columns;  // output pixels of a tile; columns are 8, 16 or 32
+  int down, across;   // tiles of an image
+  int tiles;          // of the batch
+  int splits, tiles_per_split;
+  int out_groups, in_groups;  // blocks of channels
+  TileArea area;              // pixels of x that a tile reaches
+};
+
+Tiling TilingOf(const WeightGradient& g, int out, int in) {
+  Tiling t{};
+  // Windows of larger strides reach further: fewer of them fit.
+  const int widest = g.stride == 1 ? 32 : 16;
+  t.columns = std::min(widest, g.out_width > 16 ? 32 : g.out_width > 8 ? 16 : 8);
+  t.rows = t.columns == widest ? 4 : 8;
+  t.down = (g.out_height + t.rows - 1) / t.rows;
+  t.across = (g.out_width + t.columns - 1) / t.columns;
+  t.tiles = g.batch * t.down * t.across;
+  t.out_groups = (g.out_channels + out - 1) / out;
+  t.in_groups = (g.channels + in - 1) / in;
+  const int64_t work = static_cast<int64_t>(t.tiles) * t.out_groups * t.in_groups;
+  t.tiles_per_split =
+      static_cast<int>(std::max<int64_t>(1, (work + kTargetBlocks - 1) / kTargetBlocks));
+  t.tiles_per_split = std::min(t.tiles_per_split, std::max(1, t.tiles));
+  t.splits = std::max(1, (t.tiles + t.tiles_per_split - 1) / t.tiles_per_split);
+  t.area = {(t.rows - 1) * g.stride + g.kernel, (t.columns - 1) * g.stride + g.kernel};
+  return t;
+}
+
+size_t SharedBytes(const Tiling& t, size_t exchange_floats) {
+  const size_t tile_floats = static_cast<size_t>(t.rows * t.columns + t.area.pixels()) * kPitch;
+  return std::max(2 * tile_floats, exchange_floats) * sizeof(float);
+}
+
+template <class C>
+struct WarpSums {
+  float values[C::kTaps][C::kBlocksM][C::kBlocksN][4] = {};
+};
+
+// Adds the products of eight neighbouring pixels of a line; dy and x are those of the first.
+template <class C>
+__device__ void MultiplyTf32(const float* dy, const float* x, int stride, WarpSums<C>& sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  dy += lane % 4 * kPitch + lane / 4;
+  x += lane % 4 * stride * kPitch + lane / 4;
+  const float* x_next = x + 4 * stride * kPitch;
+  TensorCoreA a[C::kBlocksM];
+#pragma unroll
+  for (int m = 0; m < C::kBlocksM; ++m) {
+    a[m].values[0] = __float_as_uint(dy[m * 16]);
+    a[m].values[1] = __float_as_uint(dy[m * 16 + 8]);
+    a[m].values[2] = __float_as_uint(dy[4 * kPitch + m * 16]);
+    a[m].values[3] = __float_as_uint(dy[4 * kPitch + m * 16 + 8]);
+  }
+#pragma unroll
+  for (int tap = 0; tap < C::kTaps; ++tap) {
+#pragma unroll
+    for (int n = 0; n < C::kBlocksN; ++n) {
+      const TensorCoreB b{{__float_as_uint(x[tap * kPitch + n * 8]),
+                           __float_as_uint(x_next[tap * kPitch + n * 8])}};
+#pragma unroll
+      for (int m = 0; m < C::kBlocksM; ++m) MultiplyAdd(a[m], b, sums.values[tap][m][n]);
+    }
+  }
+}
+
+// The same in fp32, each lane for the sums that it would hold on tensor cores.
+template <class C>
+__device__ void MultiplyFp32(const float* dy, const float* x, int stride, WarpSums<C>& sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  dy += lane / 4;
+  x += lane % 4 * 2;
+  for (int pixel = 0; pixel < 8; ++pixel, dy += kPitch, x += stride * kPitch) {
+#pragma unroll
+    for (int tap = 0; tap < C::kTaps; ++tap) {
+#pragma unroll
+      for (int n = 0; n < C::kBlocksN; ++n) {
+        const float2 b = *reinterpret_cast<const float2*>(x + tap * kPitch + n * 8);
+#pragma unroll
+        for (int m = 0; m < 2 * C::kBlocksM; ++m) {
+          float* pair = &sums.values[tap][m / 2][n][m % 2 * 2];
+          pair[0] = fmaf(dy[m * 8], b.x, pair[0]);
+          pair[1] = fmaf(dy[m * 8], b.y, pair[1]);
+        }
+      }
+    }
+  }
+}
+
+// Adds the products of this warp's share of a tile. `row` is its row of taps, `turn` its turn.
+template <class C>
+__device__ void MultiplyTile(const WeightGradient& g, const Tiling& t, const float* tile, int row,
+                             int turn, WarpSums<C>& sums) {
+  const float* dy_tile = tile;
+  const float* x_tile = tile + t.rows * t.columns * kPitch;
+  const int steps_per_line = t.columns / 8;
+  const int steps = t.rows * steps_per_line;
+  for (int step = turn; step < steps; step += C::kTurns) {
+    const int line = step / steps_per_line;
+    const int column = step % steps_per_line * 8;
+    const float* dy = dy_tile + (line * t.columns + column) * kPitch;
+    const float* x =
+        x_tile + ((line * g.stride + row) * t.area.columns + column * g.stride) * kPitch;
+    if constexpr (C::kMath == Math::kTf32) {
+      MultiplyTf32<C>(dy, x, g.stride, sums);
+    } else {
+      MultiplyFp32<C>(dy, x, g.stride, sums);
+    }
+  }
+}
+
+// Adds up the sums of warps that share a row of taps, in the order of their turns; the first has
+// the result. `exchange` is shared memory that nobody reads any more.
+template <class C>
+__device__ void AddTurns(int row, int turn, float* exchange, WarpSums<C>& sums) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float* all = &sums.values[0][0][0][0];
+  if (turn > 0) {
+    float* own = exchange + ((turn - 1) * C::kTaps + row) * C::kSums * 32;
+#pragma unroll
+    for (int i = 0; i < C::kSums; ++i) own[i * 32 + lane] = all[i];
+  }
+  __syncthreads();
+  if (turn > 0) return;
+  for (int other = 0; other < C::kTurns - 1; ++other) {
+    const float* theirs = exchange + (other * C::kTaps + row) * C::kSums * 32;
+#pragma unroll
+    for (int i = 0; i < C::kSums; ++i) all[i] += theirs[i * 32 + lane];
+  }
+}
+
+template <class C>
+__device__ void StoreSums(const WeightGradient& g, int row, int first_out, int first_in,
+                          const WarpSums<C>& sums, float* dw) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+  for (int tap = 0; tap < C::kTaps; ++tap) {
+#pragma unroll
+    for (int m = 0; m < C::kBlocksM; ++m) {
+#pragma unroll
+      for (int n = 0; n < C::kBlocksN; ++n) {
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+          const int out = first_out + m * 16 + i / 2 * 8 + lane / 4;
+          const int in = first_in + n * 8 + lane % 4 * 2 + i % 2;
+          if (out >= g.out_channels || in >= g.channels) continue;
+          const int64_t window = static_cast<int64_t>(out) * C::kTaps * C::kTaps;
+          dw[(window + row * C::kTaps + tap) * g.channels + in] = sums.values[tap][m][n][i];
+        }
+      }
+    }
+  }
+}
+
+// Blocks: x over splits, y over groups of output channels, z over groups of input channels.
+template <class C>
+__global__ void __launch_bounds__(C::kThreads, 2)
+    WeightGradientKernel(const __grid_constant__ WeightGradient g, const __grid_constant__ Tiling t,
+                         const float* x, const float* dy, float* partial) {
+  extern __shared__ float shared[];
+  const TileArea dy_area{t.rows, t.columns};
+  const int dy_floats = dy_area.pixels() * kPitch;
+  const int tile_floats = dy_floats + t.area.pixels() * kPitch;
+  const int row = static_cast<int>(threadIdx.x) / 32 / C::kTurns;
+  const int turn = static_cast<int>(threadIdx.x) / 32 % C::kTurns;
+  const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
+  const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
+  const int first = static_cast<int>(blockIdx.x) * t.tiles_per_split;
+  const int end = min(first + t.tiles_per_split, t.tiles);
+
+  using DyTile = ImageTile<C::kChannels, C::kThreads, C::kOut / 4, kPitch>;
+  using XTile = ImageTile<C::kChannels, C::kThreads, C::kIn / 4, kPitch>;
+  const auto copy = [&](int tile, float* to) {
+    const int image = tile / (t.down * t.across);
+    const int line = tile / t.across % t.down * t.rows;
+    const int column = tile % t.across * t.columns;
+    const int64_t dy_image = static_cast<int64_t>(g.out_height) * g.out_width * g.out_channels;
+    const int64_t x_image = static_cast<int64_t>(g.height) * g.width * g.channels;
+    DyTile::Copy({dy + image * dy_image, g.out_height, g.out_width, g.out_channels},
+                 {line, column, 1}, dy_area, first_out, to);
+    XTile::Copy({x + image * x_image, g.height, g.width, g.channels},
+                {line * g.stride - g.padding, column * g.stride - g.padding, 1}, t.area, first_in,
+                to + dy_floats);
+  };
+
+  WarpSums<C> sums;
+  if (first < end) copy(first, shared);
+  for (int tile = first; tile < end; ++tile) {
+    float* present = shared + (tile - first) % 2 * tile_floats;
+    WaitForCopies();
+    if constexpr (C::kMath == Math::kTf32) {
+      DyTile::Round(dy_area.pixels(), present);
+      XTile::Round(t.area.pixels(), present + dy_floats);
+    }
+    __syncthreads();
+    // Everyone is through with the tile before: the next one takes its place.
+    if (tile + 1 < end) copy(tile + 1, shared + (tile - first + 1) % 2 * tile_floats);
+    MultiplyTile<C>(g, t, present, row, turn, sums);
+  }
+  __syncthreads();
+  AddTurns<C>(row, turn, shared, sums);
+  if (turn > 0) return;
+  const int64_t elements = static_cast<int64_t>(g.out_channels) * C::kTaps * C::kTaps * g.channels;
+  StoreSums<C>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements);
+}
+
+// sum[i] of `count` rows of `elements` floats. A block has kSumWidth columns of float4 and adds
+// kSumHeight strands of rows, then the strands in order.
+constexpr int kSumWidth = 8;
+constexpr int kSumHeight = 32;
+
+template <class Vector>
+__device__ Vector Plus(const Vector& a, const Vector& b);
+template <>
+__device__ float Plus(const float& a, const float& b) {
+  return a + b;
+}
+template <>
+__device__ float4 Plus(const float4& a, const float4& b) {
+  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
+
+template <class Vector>
+__global__ void __launch_bounds__(kSumWidth* kSumHeight)
+    SumRowsKernel(const Vector* rows, int count, int64_t elements, Vector* sum) {
+  __shared__ Vector strands[kSumHeight][kSumWidth];
+  const int64_t element = int64_t{blockIdx.x} * kSumWidth + threadIdx.x;
+  Vector total{};
+  if (element < elements) {
+    for (int row = static_cast<int>(threadIdx.y); row < count; row += kSumHeight) {
+      total = Plus(total, rows[row * elements + element]);
+    }
+  }
+  strands[threadIdx.y][threadIdx.x] = total;
+  for (int half = kSumHeight / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (static_cast<int>(threadIdx.y) >= half) continue;
+    total = Plus(total, strands[threadIdx.y + half][threadIdx.x]);
+    strands[threadIdx.y][threadIdx.x] = total;
+  }
+  if (threadIdx.y == 0 && element < elements) sum[element] = total;
+}
+
+template <class Vector>
+void LaunchSumRows(cudaStream_t stream, const Vector* rows, int count, int64_t elements,
+                   Vector* sum) {
+  const auto blocks = static_cast<unsigned>((elements + kSumWidth - 1) / kSumWidth);
+  SumRowsKernel<<<blocks, dim3(kSumWidth, kSumHeight), 0, stream>>>(rows, count, elements, sum);
+  THIMBLE_CUDA_LAUNCHED();
+}
+
+template <class C>
+constexpr size_t ExchangeFloats() {
+  return static_cast<size_t>(C::kTurns - 1) * C::kTaps * C::kSums * 32;
+}
+
+template <class C>
+void Launch(cudaStream_t stream, const WeightGradient& g, const float* x, const float* dy,
+            float* scratch, float* dw) {
+  const Tiling t = TilingOf(g, C::kOut, C::kIn);
+  static const bool allowed = [] {
+    THIMBLE_CUDA(cudaFuncSetAttribute(WeightGradientKernel<C>,
+                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                      static_cast<int>(kMaxSharedBytes)));
+    return true;
+  }();
+  static_cast<void>(allowed);
+  const dim3 blocks(static_cast<unsigned>(t.splits), static_cast<unsigned>(t.out_groups),
+                    static_cast<unsigned>(t.in_groups));
+  WeightGradientKernel<C><<<blocks, C::kThreads, SharedBytes(t, ExchangeFloats<C>()), stream>>>(
+      g, t, x, dy, t.splits > 1 ? scratch : dw);
+  THIMBLE_CUDA_LAUNCHED();
+  if (t.splits == 1) return;
+  const auto elements = static_cast<int64_t>(g.elements());
+  if (elements % 4 == 0) {
+    LaunchSumRows(stream, reinterpret_cast<const float4*>(scratch), t.splits, elements / 4,
+                  reinterpret_cast<float4*>(dw));
+  } else {
+    LaunchSumRows(stream, scratch, t.splits, elements, dw);
+  }
+}
+
+// Calls visit.template operator()<C>() for the configuration of this gradient.
+template <Math kMath, Channels kChannels, class Visit>
+auto WithConfig(const WeightGradient& g, const Visit& visit) {
+  const auto by_channels = [&]<int kTaps>() {
+    if (g.out_channels <= 16) {
+      if (g.channels <= 8) {
+        return visit.template operator()<Config<kMath, kChannels, kTaps, 1, 1>>();
+      }
+      return visit.template operator()<Config<kMath, kChannels, kTaps, 1, 4>>();
+    }
+    if (g.channels <= 16) return visit.template operator()<Config<kMath, kChannels, kTaps, 2, 2>>();
+    return visit.template operator()<Config<kMath, kChannels, kTaps, 2, 4>>();
+  };
+  return g.kernel == 1 ? by_channels.template operator()<1>()
+                       : by_channels.template operator()<3>();
+}
+
+// For what does not depend on math and channels.
+template <class Visit>
+auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
+  return WithConfig<Math::kTf32, Channels::kFours>(g, visit);
+}
+
+}  // namespace
+
+bool FitsWeightGradient(const WeightGradient& gradient) {
+  if (gradient.kernel != 1 && gradient.kernel != 3) return false;
+  return WithAnyConfig(gradient, [&]<class C>() {
+    const Tiling t = TilingOf(gradient, C::kOut, C::kIn);
+    return t.area.pixels() < kMaxTilePixels &&
+           SharedBytes(t, ExchangeFloats<C>()) <= kMaxSharedBytes;
+  });
+}
+
+size_t WeightGradientScratchBytes(const WeightGradient& gradient) {
+  const int splits = WithAnyConfig(
+      gradient, [&]<class C>() { return TilingOf(gradient, C::kOut, C::kIn).splits; });
+  return splits > 1 ? static_cast<size_t>(splits) * gradient.elements() * sizeof(float) : 0;
+}
+
+void LaunchWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
+                          const float* x, const float* dy, float* scratch, float* dw) {
+  const auto launch = [&]<class C>() { Launch<C>(stream, gradient, x, dy, scratch, dw); };
+  if (math == Math::kFp32) {
+    WithConfig<Math::kFp32, Channels::kOdd>(gradient, launch);
+  } else if (gradient.channels % 4 == 0 && gradient.out_channels % 4 == 0) {
+    WithConfig<Math::kTf32, Channels::kFours>(gradient, launch);
+  } else {
+    WithConfig<Math::kTf32, Channels::kOdd>(gradient, launch);
+  }
+}
+
+}  // namespace thimble

@@ -1,0 +1,33 @@
+// The weight gradient of a convolution on a GPU: dw[o, tap, c] = sum over pixels of
+// dy[pixel, o] * x[pixel's window at tap, c]. The pixels of the batch are cut into splits, each
+// summed by blocks of its own into scratch, and the splits are then added in order.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+
+#include "thimble/ops/conv2d/cuda/math.h"
+
+namespace thimble {
+
+// Plain numbers, handed to the GPU by value.
+struct WeightGradient {
+  int batch;
+  int height, width, channels;              // of x
+  int out_height, out_width, out_channels;  // of dy
+  int kernel;                               // 1 or 3, square
+  int stride, padding;
+
+  size_t elements() const { return static_cast<size_t>(out_channels) * kernel * kernel * channels; }
+};
+
+// Whether the kernel's size is one of these and a tile fits shared memory.
+bool FitsWeightGradient(const WeightGradient& gradient);
+// Bytes of scratch: one copy of dw for each split; none where there is one.
+size_t WeightGradientScratchBytes(const WeightGradient& gradient);
+// Factors are rounded to TF32 or multiplied as they are; sums are fp32. Requires that it fits.
+void LaunchWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
+                          const float* x, const float* dy, float* scratch, float* dw);
+
+}  // namespace thimble

@@ -12,7 +12,7 @@ constexpr int kRowsAtOnce = 4;
 // from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that the
 // variance loses log2(rows) of 53 bits in the worst case.
 template <int kVector>
-__global__ void __launch_bounds__(kNormThreads, 2)
+__global__ void __launch_bounds__(kNormThreads, 1)
     MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
   const ThreadRows rows = RowsOfThisThread(blocks);
   RowBatch<kVector, kRowsAtOnce> x;
@@ -85,7 +85,7 @@ __device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, 
 }
 
 template <int kVector, bool kRelu>
-__global__ void __launch_bounds__(kNormThreads, 2)
+__global__ void __launch_bounds__(kNormThreads, 1)
     BatchNormKernel(ChannelBlocks blocks, BatchNormArrays arrays, double epsilon) {
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(kNormThreads, 2)
 }
 
 template <int kVector, bool kRelu>
-__global__ void __launch_bounds__(kNormThreads, 2)
+__global__ void __launch_bounds__(kNormThreads, 1)
     NormalizeKernel(ChannelBlocks blocks, KnownNorm norm, const float* x, float* y) {
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);

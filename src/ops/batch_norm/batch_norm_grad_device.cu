@@ -67,7 +67,7 @@ __device__ ChannelSums<kVector> SumRows(const ThreadRows& rows,
 }
 
 template <int kVector, bool kRelu>
-__global__ void __launch_bounds__(kNormThreads, 2)
+__global__ void __launch_bounds__(kNormThreads, 1)
     SumGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
@@ -157,7 +157,7 @@ __device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, kR
 }
 
 template <Formula kFormula, int kVector, bool kRelu>
-__global__ void __launch_bounds__(kNormThreads, 2)
+__global__ void __launch_bounds__(kNormThreads, 1)
     CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
   __shared__ GroupNorm group;
   __shared__ GroupSlopes slopes;

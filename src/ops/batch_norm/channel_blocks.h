@@ -14,13 +14,13 @@
 
 namespace thimble {
 
-// Two such blocks fit on a multiprocessor with 64 registers for each thread.
-inline constexpr int kNormThreads = 512;
-// Two for each of the 132 multiprocessors of an H100 or H200.
-inline constexpr int kNormBlocks = 264;
-// Two sectors of memory. Every block of the second pass reads the partial sums of its group: narrow
+// One such block fills a multiprocessor, with 64 registers for each thread.
+inline constexpr int kNormThreads = 1024;
+// One for each of the 132 multiprocessors of an H100 or H200.
+inline constexpr int kNormBlocks = 132;
+// A line of memory. Every block of the second pass reads the partial sums of its group: narrow
 // groups make that short.
-inline constexpr int kMaxGroupChannels = 16;
+inline constexpr int kMaxGroupChannels = 32;
 
 struct ChannelBlocks {
   int64_t rows;

@@ -118,15 +118,15 @@ TEST_F(BadInputEndToEnd, Devices) {
 // Names from outside cannot break the one line.
 TEST_F(BadInputEndToEnd, NamesWithControlCharacters) {
   for (const char* name : {"two\nlines", "\x1b[31mred", "\x7f"}) {
-    const ProcessResult result = RunProcess({THIMBLE_BINARY, "plan", "--model", name});
+    const ProcessResult result = RunProcess({ThimbleBinary(), "plan", "--model", name});
     ExpectRefusal(result, 2, "--model", name);
     EXPECT_EQ(std::count_if(result.err.begin(), result.err.end() - 1,
                             [](unsigned char c) { return c < 0x20 || c == 0x7f; }),
               0)
         << result.err;
   }
-  ExpectRefusal(RunProcess({THIMBLE_BINARY, "no\nsuch"}), 2, "no\\x0asuch", "sub-command");
-  ExpectRefusal(RunProcess({THIMBLE_BINARY, "train", "--out", At("\xff")}), 2,
+  ExpectRefusal(RunProcess({ThimbleBinary(), "no\nsuch"}), 2, "no\\x0asuch", "sub-command");
+  ExpectRefusal(RunProcess({ThimbleBinary(), "train", "--out", At("\xff")}), 2,
                 "--out: expected UTF-8", "no text");
 }
 

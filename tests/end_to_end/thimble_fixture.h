@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -33,6 +34,14 @@ inline Words Split(const std::string& text) {
   return words;
 }
 
+// Where the tests look for things: as built, or as the environment says where programs were built
+// elsewhere.
+inline std::string FromEnvironment(const char* name, const char* as_built) {
+  const char* path = std::getenv(name);
+  return path == nullptr ? as_built : path;
+}
+inline std::string ThimbleBinary() { return FromEnvironment("THIMBLE_BINARY", THIMBLE_BINARY); }
+
 class ThimbleFixture : public FileFixture {
  protected:
   // A path below the test's folder.
@@ -40,7 +49,7 @@ class ThimbleFixture : public FileFixture {
 
   // "train --model wrn-10-1" as the words of a command; "@" stands for the test's folder.
   Words Command(const std::string& text) const {
-    Words words = {THIMBLE_BINARY};
+    Words words = {ThimbleBinary()};
     for (std::string word : Split(text)) {
       if (const size_t at = word.find('@'); at != std::string::npos) word.replace(at, 1, folder_);
       words.push_back(word);

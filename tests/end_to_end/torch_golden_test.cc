@@ -26,6 +26,7 @@
 #include <numeric>
 #include <set>
 
+#include "tests/end_to_end/thimble_fixture.h"
 #include "tests/support/tolerance.h"
 #include "thimble/data/batches.h"
 #include "thimble/device/cpu/simd_target.h"
@@ -115,7 +116,8 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
       GTEST_SKIP() << check.error().message;
     }
     ASSERT_TRUE(PinSimdTarget(GetParam().simd).ok());
-    const std::string path = THIMBLE_GOLDEN_FOLDER "/" + GetParam().name + ".json";
+    const std::string path = FromEnvironment("THIMBLE_GOLDEN_FOLDER", THIMBLE_GOLDEN_FOLDER) + "/" +
+                             GetParam().name + ".json";
     std::ifstream file(path);
     ASSERT_TRUE(file) << path;
     golden_ = Json::parse(file);

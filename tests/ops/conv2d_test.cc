@@ -82,6 +82,9 @@ const std::vector<Convolution> kConvolutions = {
     {1, 11, 11, 2, 3, 3, 3, 5, 1},   // more phases than are worked on together
     {1, 9, 200, 3, 20, 3, 5, 1, 3},  // few channels, and lines too long to pad
     {1, 6, 6, 100, 70, 3, 3, 1, 1},  // regions of channels where scratch is little
+    {2, 17, 18, 40, 24, 3, 3, 1, 1},  // tiles of pixels with a rest, parts of channels with one
+    {5, 8, 8, 32, 72, 3, 3, 1, 1},    // several images in a tile, and one left over
+    {2, 19, 20, 24, 40, 3, 3, 2, 1},  // the same with a stride
 };
 
 // Calls of training wide residual networks and larger ones.

@@ -37,7 +37,7 @@ std::vector<OpRow> RowsByOp(const Plan& plan, const std::vector<double>& seconds
     row.op = node.op;
     ++row.calls;
     row.seconds += seconds[step];
-    row.limit_seconds += peaks.LimitSeconds(cost.flops, cost.bytes);
+    row.limit_seconds += peaks.LimitSeconds(node.op, cost);
     row.cost.flops += cost.flops;
     row.cost.bytes += cost.bytes;
   }

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kHelp =
     R"(thimble_kernel_bench [options of `thimble train`] [--benchmark_...]
-Times the kernels of a training step, each distinct call alone.
+Times the CPU's kernels of a training step, each distinct call alone.
   --model M --batch B --threads T (2) --scratch BYTES --simd TARGET ...   say what is planned
   --benchmark_filter=REGEX, --benchmark_min_time=S, --benchmark_format=json, ...   Google Benchmark's
 )";
@@ -135,6 +135,12 @@ bool InitializeGoogleBenchmark(const std::vector<std::string>& arguments) {
 }
 
 Result<void> RunBench(const KernelBenchArguments& arguments) {
+  if (DeviceOf(arguments.config) != DeviceKind::kCpu) {
+    return BadInput(
+        fmt::format("--device {}: kernels are timed alone on the CPU only; "
+                    "thimble_step_bench --ops has those of a GPU",
+                    arguments.config.device));
+  }
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program, PlanForBench(arguments.config));
   if (!InitializeGoogleBenchmark(arguments.rest)) return BadInput("wrong use; see --help");
   const Plan& plan = program.main_plan();

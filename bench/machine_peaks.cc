@@ -5,6 +5,8 @@
 #include <cstring>
 #include <vector>
 
+#include "bench/cuda/gpu_peaks.h"
+
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "bench/machine_peaks.cc"
 #include <hwy/foreach_target.h>
@@ -84,9 +86,12 @@ double BestRate(FunctionRef<double()> work) {
 
 }  // namespace
 
-double MachinePeaks::LimitSeconds(int64_t flops, int64_t bytes) const {
-  return std::max(static_cast<double>(flops) / flops_per_second,
-                  static_cast<double>(bytes) / copied_bytes_per_second);
+// Tensor cores are for convolutions: linear layers and all that is no product is in fp32.
+double MachinePeaks::LimitSeconds(std::string_view op, const NodeCost& cost) const {
+  const bool on_tensor_cores = tf32_flops_per_second > 0 && op.starts_with("conv2d");
+  const double peak = on_tensor_cores ? tf32_flops_per_second : flops_per_second;
+  return std::max(static_cast<double>(cost.flops) / peak,
+                  static_cast<double>(cost.bytes) / copied_bytes_per_second);
 }
 
 double RunFmaChains(ThreadPool& pool, int64_t rounds) {
@@ -123,8 +128,15 @@ double CopyArrays::Copy(ThreadPool& pool) {
 
 Result<MachinePeaks> MeasureMachinePeaks(ThreadPool& pool) {
   THIMBLE_ASSIGN_OR_RETURN(CopyArrays arrays, CopyArrays::Create(pool));
-  return MachinePeaks{BestRate([&] { return RunFmaChains(pool, kFmaRounds); }),
-                      BestRate([&] { return arrays.Copy(pool); })};
+  return MachinePeaks{.flops_per_second = BestRate([&] { return RunFmaChains(pool, kFmaRounds); }),
+                      .copied_bytes_per_second = BestRate([&] { return arrays.Copy(pool); })};
+}
+
+MachinePeaks MeasureMachinePeaksOfGpu(bool tf32) {
+  const GpuPeaks gpu = MeasureGpuPeaks();
+  return {.flops_per_second = gpu.fp32_flops_per_second,
+          .copied_bytes_per_second = gpu.copied_bytes_per_second,
+          .tf32_flops_per_second = tf32 ? gpu.tf32_flops_per_second : 0};
 }
 
 }  // namespace thimble

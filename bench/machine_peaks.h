@@ -4,19 +4,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 #include "thimble/base/result.h"
 #include "thimble/device/cpu/arena.h"
 #include "thimble/device/cpu/thread_pool.h"
+#include "thimble/plan/cost.h"
 
 namespace thimble {
 
 struct MachinePeaks {
-  double flops_per_second = 0;         // fused multiply-adds in registers; one counts as two
+  double flops_per_second = 0;         // fp32: fused multiply-adds in registers; one counts as two
   double copied_bytes_per_second = 0;  // of memory; read and written bytes both count
+  double tf32_flops_per_second = 0;    // of tensor cores; 0 where convolutions are computed in fp32
 
-  // The shortest time in which this much work can be done, in seconds.
-  double LimitSeconds(int64_t flops, int64_t bytes) const;
+  // The shortest time in which an op can do this much work, in seconds.
+  double LimitSeconds(std::string_view op, const NodeCost& cost) const;
 };
 
 // Independent chains of multiply-adds, `rounds` on each thread at once, with the active SIMD
@@ -38,7 +41,9 @@ class CopyArrays {
 // Rounds of RunFmaChains that last a few milliseconds.
 inline constexpr int64_t kFmaRounds = 1'000'000;
 
-// The best of many runs with all threads of the pool; takes about a second.
+// Of the CPU: the best of many runs with all threads of the pool; takes about a second.
 Result<MachinePeaks> MeasureMachinePeaks(ThreadPool& pool);
+// Of the GPU, for convolutions in TF32 or in fp32; see MeasureGpuPeaks for what it needs.
+MachinePeaks MeasureMachinePeaksOfGpu(bool tf32);
 
 }  // namespace thimble

@@ -17,12 +17,13 @@ namespace {
 constexpr std::string_view kHelp =
     R"(thimble_step_bench [--seconds S] [--ops] [--serve] [any option of `thimble train`]
 Times training steps on made images; prints one line of JSON with the median step.
-  --seconds S  measure for about this long (10), at least 3 steps
+  --seconds S  measure for about this long (10), at least 3 steps, on a GPU 60
   --steps N    measure exactly this many steps instead
   --ops        also a table: time per op beside what the machine would allow
   --serve      measure once per line of standard input until it ends; a number in the line replaces
                --seconds. So two programs can be timed in turn.
-  --model, --batch, --threads (2), --scratch, --simd, --nesterov, ...: see `thimble train --help`
+  --model, --batch, --device, --math, --threads (2), --scratch, --simd, --nesterov, ...: see
+               `thimble train --help`
 )";
 
 struct StepBenchOptions {
@@ -66,7 +67,7 @@ Result<void> Bench(const StepBenchOptions& options) {
   THIMBLE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::Create(options.config));
   MachinePeaks peaks;
   if (options.ops) {
-    THIMBLE_ASSIGN_OR_RETURN(peaks, MeasureMachinePeaks(timer.pool()));
+    THIMBLE_ASSIGN_OR_RETURN(peaks, timer.MeasurePeaks());
   }
   std::string line;
   do {
@@ -77,7 +78,10 @@ Result<void> Bench(const StepBenchOptions& options) {
     }
     timer.Measure(seconds);
     std::cout << timer.ToJson() << std::endl;
-    if (options.ops) std::cout << timer.OpTable(peaks) << std::flush;
+    if (options.ops) {
+      timer.MeasureOps();
+      std::cout << timer.OpTable(peaks) << std::flush;
+    }
   } while (options.serve);
   return {};
 }

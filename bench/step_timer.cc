@@ -6,7 +6,6 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "bench/train_flags.h"
 #include "thimble/device/cpu/simd_target.h"
@@ -17,6 +16,18 @@
 
 namespace thimble {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+// Of `left` steps in groups of at most `most` that are nearly equal.
+size_t StepsOfNextGroup(size_t left, size_t most) {
+  const size_t groups = (left - 1) / most + 1;
+  return (left - 1) / groups + 1;
+}
 
 // All calls of one op in one training step.
 struct OpRow {
@@ -37,7 +48,7 @@ std::vector<OpRow> RowsByOp(const Plan& plan, const std::vector<double>& seconds
     row.op = node.op;
     ++row.calls;
     row.seconds += seconds[step];
-    row.limit_seconds += peaks.LimitSeconds(cost.flops, cost.bytes);
+    row.limit_seconds += peaks.LimitSeconds(node.op, cost);
     row.cost.flops += cost.flops;
     row.cost.bytes += cost.bytes;
   }
@@ -64,11 +75,11 @@ OpRow Total(const std::vector<OpRow>& rows) {
 std::vector<std::string> Cells(const OpRow& row, double all_seconds) {
   return {row.op,
           fmt::format("{}", row.calls),
-          fmt::format("{:.2f}", row.seconds * 1e3),
+          fmt::format("{:.3f}", row.seconds * 1e3),
           fmt::format("{:.1f}%", 100 * row.seconds / all_seconds),
           fmt::format("{:.1f}", static_cast<double>(row.cost.flops) / row.seconds / 1e9),
           fmt::format("{:.1f}", static_cast<double>(row.cost.bytes) / row.seconds / 1e9),
-          fmt::format("{:.2f}", row.limit_seconds * 1e3),
+          fmt::format("{:.3f}", row.limit_seconds * 1e3),
           fmt::format("{:.0f}%", 100 * row.limit_seconds / row.seconds)};
 }
 
@@ -85,91 +96,158 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
     : config_(config),
       program_(std::move(program)),
       executor_(std::move(executor)),
+      train_plan_(program_.TrainPlan(program_.batch)),
       op_seconds_(plan().steps.size()) {
-  const ImageSpec& format = program_.model.images;
-  images_.resize(
-      static_cast<size_t>(program_.batch * format.height * format.width * format.channels));
-  for (size_t i = 0; i < images_.size(); ++i) {
-    images_[i] = static_cast<uint8_t>(i * 2654435761U >> 13);  // looks random
-  }
-  samples_.resize(static_cast<size_t>(program_.batch));
-  std::iota(samples_.begin(), samples_.end(), 0);
-  labels_.resize(static_cast<size_t>(program_.batch));
-  for (size_t i = 0; i < labels_.size(); ++i) {
-    labels_[i] = static_cast<int32_t>(i % static_cast<size_t>(format.classes));
-  }
+  MakeInputs();
   InitializeResidents(*executor_, program_.inits, config_.seed);
-  for (int warm_up = 0; warm_up < 2; ++warm_up) RunStep();  // the first one is audited
+  // The first run is audited; in the second one a device may record what it repeats ever after.
+  RunGroup(2);
 }
 
-// Anew before each step: the plan may have reused their bytes.
-void StepTimer::FillInputs(size_t plan) {
-  executor_->Write(executor_->View(plan, kImagesInput), std::as_bytes(std::span(images_)));
-  executor_->Write(executor_->View(plan, kLabelsInput), std::as_bytes(std::span(labels_)));
+template <class T>
+void StepTimer::MakeInput(std::string_view name, FunctionRef<T(size_t)> number) {
+  const TensorView view = executor_->View(train_plan_, name);
+  auto numbers = executor_->device().AllocateHost(view.size_bytes());
+  const TensorView made{numbers->bytes().data(), view.dtype, view.shape};
+  const auto elements = made.As<T>();
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = number(i);
+  inputs_.push_back({view, std::move(numbers)});
+}
+
+void StepTimer::MakeInputs() {
+  const auto classes = static_cast<size_t>(program_.model.images.classes);
+  MakeInput<uint8_t>(kImagesInput, [](size_t i) {
+    return static_cast<uint8_t>(i * 2654435761U >> 13);  // looks random
+  });
+  MakeInput<int32_t>(kLabelsInput, [&](size_t i) { return static_cast<int32_t>(i % classes); });
   if (program_.augmentation != Augmentation::kNone) {
-    executor_->Write(executor_->View(plan, kSamplesInput), std::as_bytes(std::span(samples_)));
-    WriteNumber(*executor_, executor_->View(plan, kEpochInput), int32_t{1});
+    MakeInput<int32_t>(kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
+    MakeInput<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
   }
   // Small, so that weights stay ordinary numbers however long the benchmark runs.
-  WriteNumber(*executor_, executor_->View(plan, kLearningRateInput), 0.01F);
+  MakeInput<float>(kLearningRateInput, [](size_t) { return 0.01F; });
 }
 
-double StepTimer::RunStep() {
-  const size_t plan = program_.TrainPlan(program_.batch);
-  executor_->Prepare(plan);
-  FillInputs(plan);
-  const auto begin = std::chrono::steady_clock::now();
-  if (executor_->last_run_was_audited()) {
-    executor_->Run(plan);
-  } else {
-    executor_->RunTimed(plan, op_seconds_);
+// Inputs anew before each step: the plan may have reused their bytes.
+void StepTimer::Prepare() {
+  executor_->Prepare(train_plan_);
+  for (const MadeInput& input : inputs_) executor_->Write(input.view, input.numbers->bytes());
+}
+
+size_t StepTimer::steps_per_group() const {
+  // So many that the host's first launch and last wait do not count.
+  constexpr size_t kStepsInFlight = 20;
+  return executor_->device().runs_in_flight() > 1 ? kStepsInFlight : 1;
+}
+
+void StepTimer::Enqueue(size_t steps) {
+  for (size_t step = 0; step < steps; ++step) {
+    Prepare();
+    executor_->Run(train_plan_);
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+double StepTimer::RunGroup(size_t steps) {
+  executor_->device().Synchronize();
+  const auto begin = Clock::now();
+  Enqueue(steps);
+  executor_->device().Synchronize();
+  return SecondsSince(begin);
+}
+
+double StepTimer::RunTimedStep() {
+  Prepare();
+  ++num_op_steps_;
+  const auto begin = Clock::now();
+  executor_->RunTimed(train_plan_, op_seconds_);
+  return SecondsSince(begin);
 }
 
 void StepTimer::Measure(double seconds) {
-  std::fill(op_seconds_.begin(), op_seconds_.end(), 0.0);
+  ForgetOps();
+  num_steps_ = 0;
   step_seconds_.clear();
-  const size_t wanted = static_cast<size_t>(config_.steps);
+  const auto wanted = static_cast<size_t>(config_.steps);
   double total = 0;
-  while (wanted > 0 ? step_seconds_.size() < wanted
-                    : total < seconds || step_seconds_.size() < kMinSteps) {
-    step_seconds_.push_back(RunStep());
-    total += step_seconds_.back();
+  while (wanted > 0 ? num_steps_ < wanted : total < seconds || step_seconds_.size() < kMinGroups) {
+    const size_t left = wanted > 0 ? wanted - num_steps_ : steps_per_group();
+    const size_t steps = StepsOfNextGroup(left, steps_per_group());
+    const double took = steps_per_group() == 1 ? RunTimedStep() : RunGroup(steps);
+    step_seconds_.push_back(took / static_cast<double>(steps));
+    num_steps_ += steps;
+    total += took;
   }
   std::sort(step_seconds_.begin(), step_seconds_.end());
+}
+
+void StepTimer::MeasureOps() {
+  constexpr size_t kOpSteps = 20;
+  // Work for the device while the host launches op by op: so no op waits for the host.
+  constexpr size_t kStepsAhead = 4;
+  if (steps_per_group() == 1) return;
+  ForgetOps();
+  while (num_op_steps_ < kOpSteps) {
+    Enqueue(kStepsAhead);
+    RunTimedStep();
+  }
+}
+
+void StepTimer::ForgetOps() {
+  std::fill(op_seconds_.begin(), op_seconds_.end(), 0.0);
+  num_op_steps_ = 0;
+}
+
+Result<MachinePeaks> StepTimer::MeasurePeaks() {
+  if (on_gpu()) return MeasureMachinePeaksOfGpu(ResolvedMath(config_) == "tf32");
+  return MeasureMachinePeaks(executor_->pool());
 }
 
 std::string StepTimer::ToJson() const {
   const double median = step_seconds_[step_seconds_.size() / 2];
   const double flops = static_cast<double>(CostOf(plan().graph, BuiltinOps()).step_flops);
-  const nlohmann::json line = {
+  nlohmann::json line = {
       {"model", config_.model},
       {"batch", program_.batch},
       {"device", executor_->device().name()},
-      {"threads", executor_->pool().num_threads()},
-      {"simd", ActiveSimdTarget()},
-      {"steps", step_seconds_.size()},
+      {"math", ResolvedMath(config_)},
+      {"steps", num_steps_},
       {"ms", median * 1e3},
       {"fastest_ms", step_seconds_.front() * 1e3},
       {"images_per_second", static_cast<double>(program_.batch) / median},
       {"gflops", flops / median / 1e9},
       {"arena_bytes", program_.program.arena_bytes},
   };
+  if (!on_gpu()) {
+    line["threads"] = executor_->pool().num_threads();
+    line["simd"] = ActiveSimdTarget();
+  }
   return line.dump();
 }
 
 std::string StepTimer::OpTable(const MachinePeaks& peaks) const {
   std::vector<double> seconds = op_seconds_;
-  for (double& sum : seconds) sum /= static_cast<double>(step_seconds_.size());
+  for (double& sum : seconds) sum /= static_cast<double>(num_op_steps_);
   const std::vector<OpRow> rows = RowsByOp(plan(), seconds, peaks);
   const OpRow total = Total(rows);
   TextTable table({"op", "calls", "ms", "share", "GFLOP/s", "GB/s", "limit ms", "reached"});
   for (const OpRow& row : rows) table.AddRow(Cells(row, total.seconds));
   table.AddRow(Cells(total, total.seconds));
-  return fmt::format("limits: {:.0f} GFLOP/s, {:.1f} GB/s with {} threads\n{}",
-                     peaks.flops_per_second / 1e9, peaks.copied_bytes_per_second / 1e9,
-                     executor_->pool().num_threads(), table.ToString());
+  return fmt::format("limits: {}\n{}", Limits(peaks), table.ToString());
+}
+
+std::string StepTimer::Limits(const MachinePeaks& peaks) const {
+  const double gflops = peaks.flops_per_second / 1e9;
+  const std::string copy = fmt::format("{:.1f} GB/s", peaks.copied_bytes_per_second / 1e9);
+  if (!on_gpu()) {
+    return fmt::format("{:.0f} GFLOP/s, {} with {} threads", gflops, copy,
+                       executor_->pool().num_threads());
+  }
+  const std::string name = executor_->device().name();
+  if (peaks.tf32_flops_per_second == 0) {
+    return fmt::format("{:.0f} GFLOP/s in fp32, {} on {}", gflops, copy, name);
+  }
+  return fmt::format("{:.0f} GFLOP/s in TF32 for convolutions, {:.0f} GFLOP/s in fp32, {} on {}",
+                     peaks.tf32_flops_per_second / 1e9, gflops, copy, name);
 }
 
 }  // namespace thimble

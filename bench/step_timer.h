@@ -1,8 +1,13 @@
 // StepTimer: runs training steps on made images and measures how long they and their ops take.
+//
+// A device that works by itself is given groups of steps, so that it never waits for the host, and
+// a group is timed as a whole: the steps are those of training. How long each op takes is found out
+// in further steps, with times taken between the ops. On the CPU every step tells both.
 #pragma once
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/machine_peaks.h"
@@ -18,31 +23,53 @@ class StepTimer {
   // Plans, maps the arena and warms up.
   static Result<StepTimer> Create(const TrainConfig& config);
 
-  // Steps for about `seconds`, at least kMinSteps; exactly config.steps where that is above 0.
+  // Steps for about `seconds`, at least kMinGroups groups; exactly config.steps where that is above
+  // 0.
   void Measure(double seconds);
-  static constexpr size_t kMinSteps = 3;  // of fewer there is no median
+  static constexpr size_t kMinGroups = 3;  // of fewer there is no median
+  // Times the ops for OpTable, if Measure has not.
+  void MeasureOps();
 
   // What Measure found: model, settings, steps, milliseconds, images per second; one line of JSON.
   std::string ToJson() const;
-  // Time per op of the measured steps, longest first, beside what the machine would allow.
+  // Time per op, longest first, beside what the machine would allow. Requires MeasureOps.
   std::string OpTable(const MachinePeaks& peaks) const;
 
-  ThreadPool& pool() { return executor_->pool(); }
+  // Of what the steps run on.
+  Result<MachinePeaks> MeasurePeaks();
 
  private:
+  // An input of the plan and the numbers it gets, in memory that the device reads itself.
+  struct MadeInput {
+    TensorView view;
+    std::unique_ptr<HostMemory> numbers;
+  };
+
   StepTimer(const TrainConfig& config, TrainingProgram program, std::unique_ptr<Executor> executor);
   const Plan& plan() const { return program_.main_plan(); }
-  void FillInputs(size_t plan);
-  double RunStep();
+  bool on_gpu() const { return executor_->device().kind() == DeviceKind::kCuda; }
+  size_t steps_per_group() const;
+  void MakeInputs();
+  template <class T>
+  void MakeInput(std::string_view name, FunctionRef<T(size_t index)> number);
+  // Makes the next run ready.
+  void Prepare();
+  void Enqueue(size_t steps);
+  void ForgetOps();
+  // Both return how long it took.
+  double RunGroup(size_t steps);
+  double RunTimedStep();
+  std::string Limits(const MachinePeaks& peaks) const;
 
   TrainConfig config_;
   TrainingProgram program_;
   std::unique_ptr<Executor> executor_;
-  std::vector<uint8_t> images_;
-  std::vector<int32_t> labels_;
-  std::vector<int32_t> samples_;
-  std::vector<double> step_seconds_;  // sorted
-  std::vector<double> op_seconds_;    // by step of the plan; all measured steps together
+  size_t train_plan_ = 0;
+  std::vector<MadeInput> inputs_;
+  size_t num_steps_ = 0;
+  std::vector<double> step_seconds_;  // by group, sorted
+  size_t num_op_steps_ = 0;
+  std::vector<double> op_seconds_;  // by step of the plan; all num_op_steps_ together
 };
 
 }  // namespace thimble

@@ -36,6 +36,9 @@ TEST(KernelBench, RefusesWrongUse) {
   EXPECT_EQ(not_googles.exit_code, 2);
   EXPECT_THAT(not_googles.err, HasSubstr("--benchmark_speed=3"));
   EXPECT_EQ(RunIt({"--model", "wrn-11-1"}).exit_code, 2);
+  const auto gpu = RunIt({"--model", "wrn-10-1", "--device", "cuda"});
+  EXPECT_EQ(gpu.exit_code, 2);
+  EXPECT_THAT(gpu.err, HasSubstr("--device cuda"));
 }
 
 TEST(KernelBench, Helps) {

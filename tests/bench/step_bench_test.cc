@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/bench/bench_program.h"
+#include "tests/support/cuda_or_skip.h"
 
 namespace thimble {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 ProcessResult RunIt(const std::vector<std::string>& arguments) {
   return RunBenchProgram(THIMBLE_STEP_BENCH, arguments);
@@ -20,6 +22,10 @@ TEST(StepBench, PrintsPositiveNumbersAsJson) {
   EXPECT_EQ(json["model"], "wrn-10-1");
   EXPECT_EQ(json["batch"], 2);
   EXPECT_EQ(json["steps"], 3);
+  EXPECT_EQ(json["device"], "cpu");
+  EXPECT_EQ(json["math"], "fp32");
+  EXPECT_TRUE(json.contains("threads"));
+  EXPECT_TRUE(json.contains("simd"));
   for (const char* key : {"ms", "fastest_ms", "images_per_second", "gflops", "arena_bytes"}) {
     EXPECT_GT(json.value(key, 0.0), 0) << key;
   }
@@ -31,6 +37,34 @@ TEST(StepBench, ListsOpsBesideTheirLimits) {
   for (const char* text : {"limit ms", "reached", "conv2d_grad_weight", "sgd_update"}) {
     EXPECT_THAT(result.out, HasSubstr(text));
   }
+}
+
+TEST(CudaStepBench, TimesAsManyStepsAsItWasTold) {
+  THIMBLE_CUDA_OR_SKIP();
+  const auto result =
+      RunIt({"--device", "cuda", "--model", "wrn-10-1", "--batch", "2", "--steps", "23"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["steps"], 23);
+  EXPECT_NE(json["device"], "cpu");
+  EXPECT_EQ(json["math"], "tf32");
+  EXPECT_FALSE(json.contains("threads"));
+  EXPECT_FALSE(json.contains("simd"));
+  EXPECT_GT(json.value("ms", 0.0), 0);
+}
+
+TEST(CudaStepBench, NamesTheRoofsOfItsMath) {
+  THIMBLE_CUDA_OR_SKIP();
+  const auto table = [](const std::string& math) {
+    const auto result = RunIt({"--device", "cuda", "--math", math, "--model", "wrn-10-1", "--batch",
+                               "2", "--steps", "1", "--ops"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_THAT(result.out, HasSubstr("GFLOP/s in fp32"));
+    EXPECT_THAT(result.out, HasSubstr("conv2d_grad_weight"));
+    return result.out;
+  };
+  EXPECT_THAT(table("tf32"), HasSubstr("GFLOP/s in TF32 for convolutions"));
+  EXPECT_THAT(table("fp32"), Not(HasSubstr("TF32")));
 }
 
 TEST(StepBench, RefusesWrongUse) {

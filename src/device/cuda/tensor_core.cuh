@@ -8,14 +8,16 @@
 
 namespace thimble {
 
-// TF32 keeps 10 bits of the mantissa. Rounds to nearest, ties away from zero; NaN stays NaN.
-__device__ inline uint32_t RoundToTf32(float x) {
-  uint32_t rounded;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(x));
-  return rounded;
+// TF32 keeps 10 bits of the mantissa; tensor cores do not read the others. Rounds to nearest, ties
+// away from zero, in the bits that are read; NaN stays NaN.
+__device__ inline float RoundToTf32(float x) {
+  // A one with x's sign and exponent, infinite where x is not finite; 2^-11 of it is half of the
+  // last bit that is kept.
+  const float one = __uint_as_float(__float_as_uint(x) & 0xFF800000U);
+  return fmaf(one, 0x1p-11F, x);
 }
-__device__ inline uint4 RoundToTf32(const float4& x) {
-  return make_uint4(RoundToTf32(x.x), RoundToTf32(x.y), RoundToTf32(x.z), RoundToTf32(x.w));
+__device__ inline float4 RoundToTf32(const float4& x) {
+  return make_float4(RoundToTf32(x.x), RoundToTf32(x.y), RoundToTf32(x.z), RoundToTf32(x.w));
 }
 
 // Blocks as the lanes of a warp hold them. With g = lane / 4 and t = lane % 4:

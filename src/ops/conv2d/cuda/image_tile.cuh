@@ -53,48 +53,72 @@ __device__ void CopyFour(float* to, const float* from, int valid) {
 
 // Until all copies of this thread have arrived. Others see them behind a barrier.
 __device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
-__device__ inline void RoundFour(float* values) {
-  const float4 raw = *reinterpret_cast<const float4*>(values);
-  *reinterpret_cast<uint4*>(values) = RoundToTf32(raw);
+// Copies since the last call become a group.
+__device__ inline void EndCopyGroup() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Until all copies of this thread have arrived, except for those of the last group.
+__device__ inline void WaitForCopiesButLastGroup() {
+  asm volatile("cp.async.wait_group 1;" ::: "memory");
 }
 
-// A tile in shared memory, tile[pixel * kPitch + channel], with kLanes * 4 channels; the copies are
-// dealt out to kThreads threads.
-template <Channels kChannels, int kThreads, int kLanes, int kPitch>
+__device__ inline void RoundFour(float* values) {
+  float4* four = reinterpret_cast<float4*>(values);
+  *four = RoundToTf32(*four);
+}
+
+// A tile in shared memory, tile[pixel * kPitch + channel], with kDepth channels; the copies are
+// dealt out to kThreads threads. Up to four of them share a pixel and take turns with its groups of
+// four channels, so that together they read 64 neighbouring bytes.
+template <Channels kChannels, int kThreads, int kDepth, int kPitch>
 struct ImageTile {
+  static constexpr int kLanes = kDepth < 16 ? kDepth / 4 : 4;
+  static constexpr int kStride = kLanes * 4;  // channels between a thread's groups
   static constexpr int kPixelsAtOnce = kThreads / kLanes;
-  static_assert(kThreads % kLanes == 0);
+  static_assert(kThreads % kLanes == 0 && kDepth % kStride == 0);
 
-  __device__ static int Lane() { return static_cast<int>(threadIdx.x) % kLanes; }
-  __device__ static int FirstPixel() { return static_cast<int>(threadIdx.x) / kLanes; }
+  __device__ static int LaneChannel(int thread) { return thread % kLanes * 4; }
+  __device__ static int FirstPixel(int thread) { return thread / kLanes; }
 
-  __device__ static void Copy(const ImageView& image, const TileOrigin& origin,
+  // Called by threads 0 to kThreads - 1.
+  __device__ static void Copy(int thread, const ImageView& image, const TileOrigin& origin,
                               const TileArea& area, int first_channel, float* tile) {
-    const int channel = first_channel + Lane() * 4;
-    const int valid = image.channels - channel;
-    const unsigned inverse = (1U << 20) / area.columns + 1;
-    float* to = tile + FirstPixel() * kPitch + Lane() * 4;
-    for (int pixel = FirstPixel(); pixel < area.pixels();
-         pixel += kPixelsAtOnce, to += kPixelsAtOnce * kPitch) {
-      const int tile_row = static_cast<int>((static_cast<unsigned>(pixel) * inverse) >> 20);
-      const int row = origin.row + tile_row * origin.step;
-      const int column = origin.column + (pixel - tile_row * area.columns) * origin.step;
+    const int channel = first_channel + LaneChannel(thread);
+    const int first_row = FirstPixel(thread) / area.columns;
+    int row = origin.row + first_row * origin.step;
+    int column = origin.column + (FirstPixel(thread) - first_row * area.columns) * origin.step;
+    const int end_column = origin.column + area.columns * origin.step;
+    const int rows_at_once = kPixelsAtOnce / area.columns;
+    const int columns_at_once = (kPixelsAtOnce - rows_at_once * area.columns) * origin.step;
+    float* to = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
+#pragma unroll 2
+    for (int pixel = FirstPixel(thread); pixel < area.pixels(); pixel += kPixelsAtOnce) {
       // A negative number is a large one here.
       const bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(image.height) &&
                           static_cast<unsigned>(column) < static_cast<unsigned>(image.width);
-      const int offset = (row * image.width + column) * image.channels + channel;
-      CopyFour<kChannels>(to, image.pixels + (inside && valid > 0 ? offset : 0),
-                          inside ? valid : 0);
+      const int valid = inside ? image.channels - channel : 0;
+      const float* from =
+          image.pixels + (valid > 0 ? (row * image.width + column) * image.channels + channel : 0);
+#pragma unroll
+      for (int i = 0; i < kDepth; i += kStride) {
+        CopyFour<kChannels>(to + i, valid > i ? from + i : from, valid - i);
+      }
+      to += kPixelsAtOnce * kPitch;
+      row += rows_at_once * origin.step;
+      column += columns_at_once;
+      if (column >= end_column) {
+        column -= area.columns * origin.step;
+        row += origin.step;
+      }
     }
   }
 
   // What this thread has copied, once it is there.
-  __device__ static void Round(int pixels, float* tile) {
-    float* values = tile + FirstPixel() * kPitch + Lane() * 4;
-    for (int pixel = FirstPixel(); pixel < pixels;
+  __device__ static void Round(int thread, int pixels, float* tile) {
+    float* values = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
+#pragma unroll 2
+    for (int pixel = FirstPixel(thread); pixel < pixels;
          pixel += kPixelsAtOnce, values += kPixelsAtOnce * kPitch) {
-      RoundFour(values);
+#pragma unroll
+      for (int i = 0; i < kDepth; i += kStride) RoundFour(values + i);
     }
   }
 };

@@ -16,7 +16,7 @@ namespace thimble {
 
 inline constexpr int kMaxTaps = 49;          // of one grid
 inline constexpr int kMaxResidues = 4;       // strides 1 and 2
-inline constexpr int kChannelsPerPart = 32;  // of the source, worked on at a time
+inline constexpr int kChannelsPerPart = 16;  // of the source, worked on at a time
 
 struct Tap {
   int16_t row;     // of the source, from the grid position's first

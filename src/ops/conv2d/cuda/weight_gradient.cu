@@ -200,24 +200,25 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   const TileArea dy_area{t.rows, t.columns};
   const int dy_floats = dy_area.pixels() * kPitch;
   const int tile_floats = dy_floats + t.area.pixels() * kPitch;
-  const int row = static_cast<int>(threadIdx.x) / 32 / C::kTurns;
-  const int turn = static_cast<int>(threadIdx.x) / 32 % C::kTurns;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int row = thread / 32 / C::kTurns;
+  const int turn = thread / 32 % C::kTurns;
   const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
   const int first = static_cast<int>(blockIdx.x) * t.tiles_per_split;
   const int end = min(first + t.tiles_per_split, t.tiles);
 
-  using DyTile = ImageTile<C::kChannels, C::kThreads, C::kOut / 4, kPitch>;
-  using XTile = ImageTile<C::kChannels, C::kThreads, C::kIn / 4, kPitch>;
+  using DyTile = ImageTile<C::kChannels, C::kThreads, C::kOut, kPitch>;
+  using XTile = ImageTile<C::kChannels, C::kThreads, C::kIn, kPitch>;
   const auto copy = [&](int tile, float* to) {
     const int image = tile / (t.down * t.across);
     const int line = tile / t.across % t.down * t.rows;
     const int column = tile % t.across * t.columns;
     const int64_t dy_image = static_cast<int64_t>(g.out_height) * g.out_width * g.out_channels;
     const int64_t x_image = static_cast<int64_t>(g.height) * g.width * g.channels;
-    DyTile::Copy({dy + image * dy_image, g.out_height, g.out_width, g.out_channels},
+    DyTile::Copy(thread, {dy + image * dy_image, g.out_height, g.out_width, g.out_channels},
                  {line, column, 1}, dy_area, first_out, to);
-    XTile::Copy({x + image * x_image, g.height, g.width, g.channels},
+    XTile::Copy(thread, {x + image * x_image, g.height, g.width, g.channels},
                 {line * g.stride - g.padding, column * g.stride - g.padding, 1}, t.area, first_in,
                 to + dy_floats);
   };
@@ -228,8 +229,8 @@ __global__ void __launch_bounds__(C::kThreads, 2)
     float* present = shared + (tile - first) % 2 * tile_floats;
     WaitForCopies();
     if constexpr (C::kMath == Math::kTf32) {
-      DyTile::Round(dy_area.pixels(), present);
-      XTile::Round(t.area.pixels(), present + dy_floats);
+      DyTile::Round(thread, dy_area.pixels(), present);
+      XTile::Round(thread, t.area.pixels(), present + dy_floats);
     }
     __syncthreads();
     // Everyone is through with the tile before: the next one takes its place.

@@ -50,23 +50,6 @@ TEST(ChannelBlocks, FillTheGpuWithTheLayersOfAWideResNet) {
   }
 }
 
-TEST(ChannelBlocks, ClustersHaveEveryElementOnce) {
-  for (int64_t channels : {64, 72, 128, 136, 256, 1024}) {
-    for (int64_t rows : {1, 7, 8, 9, 700}) {
-      const ChannelBlocks blocks(rows, channels);
-      ASSERT_TRUE(blocks.FitsClusters()) << rows << " x " << channels;
-      const ChannelBlocks clusters = blocks.ForClusters();
-      const auto threads = CountThreads(clusters);
-      EXPECT_EQ(threads, std::vector<int>(threads.size(), 1)) << rows << " x " << channels;
-      EXPECT_EQ(clusters.chunks, kClusterBlocks);
-      EXPECT_GE(clusters.groups * clusters.chunks, kClusterTarget) << channels;
-    }
-  }
-  EXPECT_FALSE(ChannelBlocks(0, 64).FitsClusters());
-  EXPECT_FALSE(ChannelBlocks(100, 66).FitsClusters());
-  EXPECT_FALSE(ChannelBlocks(102400, 64).FitsClusters());
-}
-
 TEST(ChannelBlocks, NoRowsHaveOneChunk) {
   const ChannelBlocks blocks(0, 3);
   EXPECT_EQ(blocks.chunks, 1);

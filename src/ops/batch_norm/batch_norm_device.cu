@@ -8,43 +8,33 @@ namespace {
 // Rows that a thread loads before it works on the first.
 constexpr int kRowsAtOnce = 4;
 
-// Sums of x - guess and of its square over the thread's rows, the first of which are read and stay.
-// In doubles, because the guess, the first row of x, may be far from the mean: at most by
-// sqrt(rows) standard deviations, as it is one of the rows, so that the variance loses log2(rows)
-// of 53 bits in the worst case.
-template <int kVector>
-__device__ ChannelSums<kVector> MeasureRows(const ThreadRows& rows,
-                                            const RowBatch<kVector, kRowsAtOnce>& first,
-                                            const float* x) {
-  ChannelSums<kVector> sums;
-  if (rows.count == 0) return sums;
-  const Pack<kVector> guess = Load<kVector>(x + rows.channel);
-  RowBatch<kVector, kRowsAtOnce> batch = first;
-#pragma unroll 1
-  for (int row = 0; row < rows.count;) {
-#pragma unroll
-    for (int k = 0; k < kRowsAtOnce; ++k) {
-      if (row + k >= rows.count) break;
-#pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        const double distance = static_cast<double>(batch.at[k].at[v]) - guess.at[v];
-        sums.sums[0][v] += distance;
-        sums.sums[1][v] = fma(distance, distance, sums.sums[1][v]);
-      }
-    }
-    row += kRowsAtOnce;
-    batch.Read(rows, row, x);
-  }
-  return sums;
-}
-
+// Sums of x - guess and of its square. In doubles, because the guess, the first row, may be far
+// from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that the
+// variance loses log2(rows) of 53 bits in the worst case.
 template <int kVector>
 __global__ void __launch_bounds__(kNormThreads, 1)
     MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
   const ThreadRows rows = RowsOfThisThread(blocks);
-  RowBatch<kVector, kRowsAtOnce> batch;
-  batch.Read(rows, 0, arrays.x);
-  StorePartials(blocks, MeasureRows(rows, batch, arrays.x), arrays.partials);
+  RowBatch<kVector, kRowsAtOnce> x;
+  ChannelSums<kVector> sums;
+  if (rows.count > 0) {
+    const Pack<kVector> guess = Load<kVector>(arrays.x + rows.channel);
+#pragma unroll 1
+    for (int row = 0; row < rows.count; row += kRowsAtOnce) {
+      x.Read(rows, row, arrays.x);
+#pragma unroll
+      for (int k = 0; k < kRowsAtOnce; ++k) {
+        if (row + k >= rows.count) break;
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          const double distance = static_cast<double>(x.at[k].at[v]) - guess.at[v];
+          sums.sums[0][v] += distance;
+          sums.sums[1][v] = fma(distance, distance, sums.sums[1][v]);
+        }
+      }
+    }
+  }
+  StorePartials(blocks, sums, arrays.partials);
   // The next kernel may write y over x while some of its blocks still ask for the guess.
   if (blockIdx.y == 0) {
     ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
@@ -55,15 +45,15 @@ __global__ void __launch_bounds__(kNormThreads, 1)
 
 // Turns the sums of a channel into its statistics, as they are stored, and its constants.
 __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays& arrays,
-                              double epsilon, int place, int64_t channel, float guess,
-                              const double* sums, GroupNorm& group) {
+                              double epsilon, int place, int64_t channel, const double* sums,
+                              GroupNorm& group) {
   const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.rows);
   const double sum = sums[place];
   const double distance = sum / count;
   double squares = sums[blocks.group_channels() + place] - sum * distance;
   // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
   if (squares < 0) squares = 0;
-  const float mean = static_cast<float>(guess + distance);
+  const float mean = static_cast<float>(arrays.guess[channel] + distance);
   const float variance = static_cast<float>(squares / count);
   group.mean[place] = mean;
   group.scale[place] = ChannelScale(arrays.gamma[channel], variance, epsilon);
@@ -103,33 +93,10 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   batch.Read(rows, 0, arrays.x);
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    FinishChannel(blocks, arrays, epsilon, place, channel, arrays.guess[channel], sums, group);
+    FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
   });
   __syncthreads();
   NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, arrays.x, arrays.y);
-}
-
-// Both passes in one launch: the blocks of a group are a cluster.
-template <int kVector, bool kRelu>
-__global__ void __launch_bounds__(kNormThreads, 1)
-    ClusterNormKernel(ChannelBlocks blocks, BatchNormArrays arrays, double epsilon) {
-  __shared__ GroupNorm group;
-  const ThreadRows rows = RowsOfThisThread(blocks);
-  RowBatch<kVector, kRowsAtOnce> batch;
-  batch.Read(rows, 0, arrays.x);
-  // Before anyone may write y over x; with the scratch that other GPUs need, to its end.
-  float guess = 0;
-  ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
-    guess = arrays.x[channel];
-    if (blockIdx.y == 0) arrays.guess[channel] = guess;
-  });
-  const double* sums = MergeInCluster(blocks, MeasureRows(rows, batch, arrays.x));
-  ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    FinishChannel(blocks, arrays, epsilon, place, channel, guess, sums, group);
-  });
-  __syncthreads();
-  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, arrays.x, arrays.y);
-  LeaveCluster();
 }
 
 template <int kVector, bool kRelu>
@@ -151,12 +118,6 @@ void LaunchBatchNorm(cudaStream_t stream, const ChannelBlocks& blocks,
   if (blocks.groups == 0) return;
   WithConstants(blocks.vector, relu, [&](auto vector, auto with_relu) {
     constexpr int kVector = decltype(vector)::value;
-    if (blocks.FitsClusters() && HasClusters()) {
-      LaunchClusters(stream, blocks.ForClusters(),
-                     ClusterNormKernel<kVector, decltype(with_relu)::value>, blocks.ForClusters(),
-                     arrays, epsilon);
-      return;
-    }
     MeasureKernel<kVector><<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, arrays);
     THIMBLE_CUDA_LAUNCHED();
     BatchNormKernel<kVector, decltype(with_relu)::value>

@@ -39,13 +39,13 @@ struct BatchNormGradArrays {
   float* dbeta;
 };
 
-// Statistics of the chunks; merging them and normalizing. Two launches, or one with clusters.
+// Two launches: statistics of the chunks; merging them and normalizing.
 void LaunchBatchNorm(cudaStream_t stream, const ChannelBlocks& blocks,
                      const BatchNormArrays& arrays, double epsilon, bool relu);
 // y from statistics that are known, in the bits of LaunchBatchNorm.
 void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
                      const float* x, float* y);
-// Sums of the chunks; merging them and combining. Two launches, or one with clusters.
+// Two launches: sums of the chunks; merging them and combining.
 void LaunchBatchNormGrad(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
                          const BatchNormGradArrays& arrays);
 // The same where the statistics are constants, without `other`.

@@ -173,32 +173,6 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   CombineRows<kFormula>(rows, ThreadNorm<kVector, kRelu>(group, rows.place), slopes, batch, arrays);
 }
 
-// Both passes in one launch: the blocks of a group are a cluster.
-template <Formula kFormula, int kVector, bool kRelu>
-__global__ void __launch_bounds__(kNormThreads, 1)
-    ClusterGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays,
-                           double* scratch_end) {
-  __shared__ GroupNorm group;
-  __shared__ GroupSlopes slopes;
-  const ThreadRows rows = RowsOfThisThread(blocks);
-  GradientBatch<kVector> batch;
-  batch.x.Read(rows, 0, arrays.x);
-  batch.dy.Read(rows, 0, arrays.dy);
-  LoadGroup(blocks, known, group);
-  __syncthreads();
-  const ThreadNorm<kVector, kRelu> norm(group, rows.place);
-  const double* sums = MergeInCluster(blocks, SumRows(rows, norm, batch, arrays));
-  ReadBatch<kFormula, kRelu>(rows, 0, arrays, batch);
-  ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    FinishChannel(blocks, known, arrays, place, channel, sums, slopes);
-  });
-  __syncthreads();
-  CombineRows<kFormula>(rows, norm, slopes, batch, arrays);
-  // The scratch that other GPUs need is used to its end here too.
-  if (blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0) scratch_end[-1] = 0;
-  LeaveCluster();
-}
-
 template <Formula kFormula>
 void Launch(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
             const BatchNormGradArrays& arrays) {
@@ -206,11 +180,6 @@ void Launch(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& n
   WithConstants(blocks.vector, norm.relu, [&](auto vector, auto with_relu) {
     constexpr int kVector = decltype(vector)::value;
     constexpr bool kRelu = decltype(with_relu)::value;
-    if (blocks.FitsClusters() && HasClusters()) {
-      LaunchClusters(stream, blocks.ForClusters(), ClusterGradientsKernel<kFormula, kVector, kRelu>,
-                     blocks.ForClusters(), norm, arrays, arrays.partials + blocks.num_partials());
-      return;
-    }
     SumGradientsKernel<kVector, kRelu>
         <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
     THIMBLE_CUDA_LAUNCHED();

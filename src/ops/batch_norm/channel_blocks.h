@@ -22,12 +22,6 @@ inline constexpr int kNormBlocks = 132;
 // groups make that short.
 inline constexpr int kMaxGroupChannels = 32;
 
-// Blocks that exchange their sums directly, on GPUs that can (sm_90): one launch instead of two,
-// where that costs more than the blocks that stay idle.
-inline constexpr int kClusterBlocks = 8;
-inline constexpr int kClusterTarget = 64;  // blocks
-inline constexpr int64_t kMaxClusterElements = int64_t{1} << 21;
-
 struct ChannelBlocks {
   int64_t rows;
   int64_t channels;
@@ -47,26 +41,6 @@ struct ChannelBlocks {
     const int64_t max_chunks = std::max(1, kNormBlocks / std::max(1, groups));
     rows_per_chunk = std::max<int64_t>(lanes(), (rows + max_chunks - 1) / max_chunks);
     chunks = static_cast<int>(std::max<int64_t>(1, (rows + rows_per_chunk - 1) / rows_per_chunk));
-  }
-  // The same rows and channels for clusters: kClusterBlocks chunks, and groups of so few channels
-  // that enough blocks work at once.
-  constexpr ChannelBlocks ForClusters() const {
-    ChannelBlocks clusters = *this;
-    while (clusters.column_bits > 0 &&
-           (channels / clusters.group_channels()) * kClusterBlocks < kClusterTarget) {
-      --clusters.column_bits;
-    }
-    clusters.groups =
-        static_cast<int>((channels + clusters.group_channels() - 1) / clusters.group_channels());
-    clusters.chunks = kClusterBlocks;
-    clusters.rows_per_chunk = std::max<int64_t>(1, (rows + kClusterBlocks - 1) / kClusterBlocks);
-    return clusters;
-  }
-  // Small enough that a few dozen blocks read it as fast as all would; groups have whole sectors of
-  // memory.
-  constexpr bool FitsClusters() const {
-    return vector == 4 && rows > 0 && channels % 8 == 0 && channels >= kClusterTarget &&
-           rows * channels <= kMaxClusterElements;
   }
   constexpr int columns() const { return 1 << column_bits; }
   constexpr int group_channels() const { return vector << column_bits; }

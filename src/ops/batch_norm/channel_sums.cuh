@@ -3,9 +3,6 @@
 // shape alone, so that all blocks find the same bits.
 #pragma once
 
-#include <cooperative_groups.h>
-
-#include "thimble/device/cuda/check.h"
 #include "thimble/ops/batch_norm/channel_rows.cuh"
 
 namespace thimble {
@@ -40,12 +37,11 @@ __device__ void AddUpWarp(int columns, ChannelSums<kVector>& mine) {
   }
 }
 
-// Adds up what all threads of the block have of each channel and calls store(place, channel, first
-// sum, second sum) with one thread for each. All threads call it, those without elements with
-// zeros.
-template <int kVector, class Store>
-__device__ void AddUpBlock(const ChannelBlocks& blocks, ChannelSums<kVector> mine,
-                           const Store& store) {
+// Writes the sums over all threads of the block to `partials` (chunks, 2, C). All threads call it,
+// those without elements with zeros.
+template <int kVector>
+__device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> mine,
+                              double* partials) {
   constexpr int kWarps = kNormThreads / 32;
   __shared__ double of_warps[2][kMaxGroupChannels][kWarps + 1];  // no two columns in one bank
   const int warp = static_cast<int>(threadIdx.x) / 32;
@@ -59,6 +55,7 @@ __device__ void AddUpBlock(const ChannelBlocks& blocks, ChannelSums<kVector> min
   }
   __syncthreads();
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
+    double* partial = partials + int64_t{blockIdx.y} * 2 * blocks.channels + channel;
     double first = 0;
     double second = 0;
 #pragma unroll
@@ -66,16 +63,6 @@ __device__ void AddUpBlock(const ChannelBlocks& blocks, ChannelSums<kVector> min
       first += of_warps[0][place][w];
       second += of_warps[1][place][w];
     }
-    store(place, channel, first, second);
-  });
-}
-
-// Writes the sums over all threads of the block to `partials` (chunks, 2, C).
-template <int kVector>
-__device__ void StorePartials(const ChannelBlocks& blocks, const ChannelSums<kVector>& mine,
-                              double* partials) {
-  AddUpBlock(blocks, mine, [&](int /*place*/, int64_t channel, double first, double second) {
-    double* partial = partials + int64_t{blockIdx.y} * 2 * blocks.channels + channel;
     partial[0] = first;
     partial[blocks.channels] = second;
   });
@@ -107,74 +94,6 @@ inline __device__ const double* MergePartials(const ChannelBlocks& blocks, const
     __syncthreads();
   }
   return sums;
-}
-
-// The same sums where all chunks are one cluster, whose blocks read each other's shared memory. All
-// threads call it, once in a kernel; LeaveCluster must follow.
-template <int kVector>
-__device__ const double* MergeInCluster(const ChannelBlocks& blocks,
-                                        const ChannelSums<kVector>& mine) {
-  __shared__ double of_block[2 * kMaxGroupChannels];
-  __shared__ double sums[2 * kMaxGroupChannels];
-  const int width = blocks.group_channels();
-  AddUpBlock(blocks, mine, [&](int place, int64_t /*channel*/, double first, double second) {
-    of_block[place] = first;
-    of_block[width + place] = second;
-  });
-#if __CUDA_ARCH__ >= 900
-  const auto cluster = cooperative_groups::this_cluster();
-  cluster.sync();
-  ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t /*channel*/) {
-    double first = 0;
-    double second = 0;
-#pragma unroll
-    for (unsigned block = 0; block < kClusterBlocks; ++block) {
-      const double* theirs = cluster.map_shared_rank(of_block, block);
-      first += theirs[place];
-      second += theirs[width + place];
-    }
-    sums[place] = first;
-    sums[width + place] = second;
-  });
-#endif
-  return sums;
-}
-
-// No block goes before all have read its sums.
-__device__ inline void LeaveCluster() {
-#if __CUDA_ARCH__ >= 900
-  cooperative_groups::this_cluster().sync();
-#endif
-}
-
-// Whether the present GPU has clusters.
-inline bool HasClusters() {
-  static const bool has = [] {
-    int device = 0;
-    int major = 0;
-    THIMBLE_CUDA(cudaGetDevice(&device));
-    THIMBLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    return major >= 9;
-  }();
-  return has;
-}
-
-// Launches a kernel whose chunks are one cluster for each group.
-template <class... Parameters, class... Arguments>
-void LaunchClusters(cudaStream_t stream, const ChannelBlocks& clusters,
-                    void (*kernel)(Parameters...), const Arguments&... arguments) {
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim.x = 1;
-  cluster.val.clusterDim.y = kClusterBlocks;
-  cluster.val.clusterDim.z = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(clusters.groups), kClusterBlocks);
-  config.blockDim = dim3(kNormThreads);
-  config.stream = stream;
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  THIMBLE_CUDA(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
 }
 
 }  // namespace thimble

@@ -46,7 +46,8 @@ std::vector<OpCase> BatchNormCases() {
   for (const Shape& x :
        {Shape{2, 1}, Shape{5, 3}, Shape{3, 5, 7, 1}, Shape{3, 5, 7, 3}, Shape{2, 4, 5, 17},
         Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64}, Shape{2, 5, 7, 300}, Shape{3, 7, 7, 32},
-        Shape{2, 5, 5, 113}, Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16}}) {
+        Shape{2, 5, 5, 113}, Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16},
+        Shape{3, 9, 9, 136}}) {
     for (OpCase op_case : {MakeCase(x), MakeGradCase(x), MakeGradAddCase(x)}) {
       cases.push_back(op_case);
       op_case.attributes = {{"relu", int64_t{1}}};

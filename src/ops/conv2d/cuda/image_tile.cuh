@@ -23,13 +23,22 @@ struct TileArea {
   constexpr int pixels() const { return rows * columns; }
 };
 
+// Divides numbers below kMaxTilePixels by a product.
+struct Divisor {
+  unsigned inverse;
+  explicit Divisor(int by) : inverse((1U << 20) / static_cast<unsigned>(by) + 1) {}
+  __device__ int Quotient(int number) const {
+    return static_cast<int>((static_cast<unsigned>(number) * inverse) >> 20);
+  }
+};
+
 // Where a tile's pixels lie in the image: its first one, which may be outside, and how many image
 // pixels lie between neighbours.
 struct TileOrigin {
   int row, column, step;
 };
 
-// Pixels of a tile: up to here a product stands in for the division by the width of its area.
+// Pixels of a tile: up to here a product stands in for a division.
 inline constexpr int kMaxTilePixels = 1024;
 
 // Whether channels come in fours, so that four are copied at once, or one by one.
@@ -53,17 +62,10 @@ __device__ void CopyFour(float* to, const float* from, int valid) {
 
 // Until all copies of this thread have arrived. Others see them behind a barrier.
 __device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-// Copies since the last call become a group.
-__device__ inline void EndCopyGroup() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until all copies of this thread have arrived, except for those of the last group.
-__device__ inline void WaitForCopiesButLastGroup() {
-  asm volatile("cp.async.wait_group 1;" ::: "memory");
-}
 
-__device__ inline void RoundFour(float* values) {
-  float4* four = reinterpret_cast<float4*>(values);
-  *four = RoundToTf32(*four);
-}
+// With a pitch of 20 or 36 floats, rows of 16 floats lie in different banks if four others are
+// between them: so that threads do not wait for each other's banks, neighbours take such rows.
+__device__ inline int RowInOtherBanks(int row) { return row / 8 * 8 + row % 2 * 4 + row % 8 / 2; }
 
 // A tile in shared memory, tile[pixel * kPitch + channel], with kDepth channels; the copies are
 // dealt out to kThreads threads. Up to four of them share a pixel and take turns with its groups of
@@ -73,20 +75,21 @@ struct ImageTile {
   static constexpr int kLanes = kDepth < 16 ? kDepth / 4 : 4;
   static constexpr int kStride = kLanes * 4;  // channels between a thread's groups
   static constexpr int kPixelsAtOnce = kThreads / kLanes;
-  static_assert(kThreads % kLanes == 0 && kDepth % kStride == 0);
+  static_assert(kThreads % kLanes == 0 && kDepth % kStride == 0 && kPixelsAtOnce % 8 == 0);
 
   __device__ static int LaneChannel(int thread) { return thread % kLanes * 4; }
-  __device__ static int FirstPixel(int thread) { return thread / kLanes; }
+  __device__ static int FirstPixel(int thread) { return RowInOtherBanks(thread / kLanes); }
 
-  // Called by threads 0 to kThreads - 1.
+  // Called by threads 0 to kThreads - 1. `columns` divides by those of the area.
   __device__ static void Copy(int thread, const ImageView& image, const TileOrigin& origin,
-                              const TileArea& area, int first_channel, float* tile) {
+                              const TileArea& area, const Divisor& columns, int first_channel,
+                              float* tile) {
     const int channel = first_channel + LaneChannel(thread);
-    const int first_row = FirstPixel(thread) / area.columns;
+    const int first_row = columns.Quotient(FirstPixel(thread));
     int row = origin.row + first_row * origin.step;
     int column = origin.column + (FirstPixel(thread) - first_row * area.columns) * origin.step;
     const int end_column = origin.column + area.columns * origin.step;
-    const int rows_at_once = kPixelsAtOnce / area.columns;
+    const int rows_at_once = columns.Quotient(kPixelsAtOnce);
     const int columns_at_once = (kPixelsAtOnce - rows_at_once * area.columns) * origin.step;
     float* to = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
 #pragma unroll 2
@@ -111,16 +114,35 @@ struct ImageTile {
     }
   }
 
-  // What this thread has copied, once it is there.
+  // What this thread has copied, once it is there: a few pixels at a time, so that their loads run
+  // together.
   __device__ static void Round(int thread, int pixels, float* tile) {
+    constexpr int kGroups = kDepth / kStride;
+    constexpr int kBatch = kGroups > 1 ? 3 : 6;
+    constexpr int kStep = kPixelsAtOnce * kPitch;
     float* values = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
-#pragma unroll 2
-    for (int pixel = FirstPixel(thread); pixel < pixels;
-         pixel += kPixelsAtOnce, values += kPixelsAtOnce * kPitch) {
+    int left = pixels > FirstPixel(thread)
+                   ? (pixels - FirstPixel(thread) + kPixelsAtOnce - 1) / kPixelsAtOnce
+                   : 0;
+    for (; left > 0; left -= kBatch, values += kBatch * kStep) {
+      float4 batch[kBatch][kGroups];
 #pragma unroll
-      for (int i = 0; i < kDepth; i += kStride) RoundFour(values + i);
+      for (int i = 0; i < kBatch * kGroups; ++i) {
+        if (i / kGroups >= left) break;
+        batch[i / kGroups][i % kGroups] =
+            *Four(values + i / kGroups * kStep + i % kGroups * kStride);
+      }
+#pragma unroll
+      for (int i = 0; i < kBatch * kGroups; ++i) {
+        if (i / kGroups >= left) break;
+        *Four(values + i / kGroups * kStep + i % kGroups * kStride) =
+            RoundToTf32(batch[i / kGroups][i % kGroups]);
+      }
     }
   }
+
+ private:
+  __device__ static float4* Four(float* values) { return reinterpret_cast<float4*>(values); }
 };
 
 }  // namespace thimble

@@ -14,9 +14,9 @@
 namespace thimble {
 namespace {
 
-// Floats between neighbouring pixels in shared memory: four pixels by eight channels then lie in
-// different banks.
-constexpr int kPitch = 40;
+// Floats between neighbouring pixels in shared memory: of every second pixel, eight floats of four
+// then lie in different banks.
+constexpr int kPitch = 36;
 // Blocks that a large GPU has room for; by this and the shape alone the batch is split.
 constexpr int kTargetBlocks = 264;
 constexpr size_t kMaxSharedBytes = size_t{160} << 10;
@@ -38,12 +38,14 @@ struct Config {
 
 // How the output pixels of an image are cut into tiles.
 struct Tiling {
-  int rows, columns;  // output pixels of a tile; columns are 8, 16 or 32
-  int down, across;   // tiles of an image
-  int tiles;          // of the batch
-  int splits, tiles_per_split;
+  int rows, columns;  // output pixels of a tile; columns are 8 << column_bits
+  int column_bits;
+  int down, across;           // tiles of an image
+  int tiles;                  // of the batch
+  int splits;                 // of the tiles, into ranges that differ by one at most
   int out_groups, in_groups;  // blocks of channels
   TileArea area;              // pixels of x that a tile reaches
+  Divisor columns_of_dy{1}, columns_of_x{1};
 };
 
 Tiling TilingOf(const WeightGradient& g, int out, int in) {
@@ -51,18 +53,17 @@ Tiling TilingOf(const WeightGradient& g, int out, int in) {
   // Windows of larger strides reach further: fewer of them fit.
   const int widest = g.stride == 1 ? 32 : 16;
   t.columns = std::min(widest, g.out_width > 16 ? 32 : g.out_width > 8 ? 16 : 8);
+  t.column_bits = t.columns == 32 ? 2 : t.columns == 16 ? 1 : 0;
   t.rows = t.columns == widest ? 4 : 8;
   t.down = (g.out_height + t.rows - 1) / t.rows;
   t.across = (g.out_width + t.columns - 1) / t.columns;
   t.tiles = g.batch * t.down * t.across;
   t.out_groups = (g.out_channels + out - 1) / out;
   t.in_groups = (g.channels + in - 1) / in;
-  const int64_t work = static_cast<int64_t>(t.tiles) * t.out_groups * t.in_groups;
-  t.tiles_per_split =
-      static_cast<int>(std::max<int64_t>(1, (work + kTargetBlocks - 1) / kTargetBlocks));
-  t.tiles_per_split = std::min(t.tiles_per_split, std::max(1, t.tiles));
-  t.splits = std::max(1, (t.tiles + t.tiles_per_split - 1) / t.tiles_per_split);
+  t.splits = std::clamp(kTargetBlocks / (t.out_groups * t.in_groups), 1, std::max(1, t.tiles));
   t.area = {(t.rows - 1) * g.stride + g.kernel, (t.columns - 1) * g.stride + g.kernel};
+  t.columns_of_dy = Divisor(t.columns);
+  t.columns_of_x = Divisor(t.area.columns);
   return t;
 }
 
@@ -76,27 +77,41 @@ struct WarpSums {
   float values[C::kTaps][C::kBlocksM][C::kBlocksN][4] = {};
 };
 
-// Adds the products of eight neighbouring pixels of a line; dy and x are those of the first.
-template <class C>
+__device__ void LoadTwo(const float* from, uint32_t& first, uint32_t& second) {
+  const uint2 two = *reinterpret_cast<const uint2*>(from);
+  first = two.x;
+  second = two.y;
+}
+
+// Adds the products of eight neighbouring pixels of a line; dy and x are those of the first. Which
+// pixels and channels are which of a block's rows and columns is free to choose. Places t and t + 4
+// of the inner dimension are pixels 2t and 2t + 1: with a stride of one, neighbouring taps then
+// share a pixel of x. Rows g and g + 8 are output channels 2g and 2g + 1, one load for both.
+// kStride is 0 where it is not known.
+template <class C, int kStride>
 __device__ void MultiplyTf32(const float* dy, const float* x, int stride, WarpSums<C>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  dy += lane % 4 * kPitch + lane / 4;
-  x += lane % 4 * stride * kPitch + lane / 4;
-  const float* x_next = x + 4 * stride * kPitch;
+  if constexpr (kStride > 0) stride = kStride;
+  dy += lane % 4 * 2 * kPitch + lane / 4 * 2;
+  x += lane % 4 * 2 * stride * kPitch + lane / 4;
   TensorCoreA a[C::kBlocksM];
 #pragma unroll
   for (int m = 0; m < C::kBlocksM; ++m) {
-    a[m].values[0] = __float_as_uint(dy[m * 16]);
-    a[m].values[1] = __float_as_uint(dy[m * 16 + 8]);
-    a[m].values[2] = __float_as_uint(dy[4 * kPitch + m * 16]);
-    a[m].values[3] = __float_as_uint(dy[4 * kPitch + m * 16 + 8]);
+    LoadTwo(dy + m * 16, a[m].values[0], a[m].values[1]);
+    LoadTwo(dy + kPitch + m * 16, a[m].values[2], a[m].values[3]);
   }
 #pragma unroll
-  for (int tap = 0; tap < C::kTaps; ++tap) {
+  for (int n = 0; n < C::kBlocksN; ++n) {
+    constexpr int kPixels = kStride == 1 ? C::kTaps + 1 : 2 * C::kTaps;
+    uint32_t pixels[kPixels];
 #pragma unroll
-    for (int n = 0; n < C::kBlocksN; ++n) {
-      const TensorCoreB b{{__float_as_uint(x[tap * kPitch + n * 8]),
-                           __float_as_uint(x_next[tap * kPitch + n * 8])}};
+    for (int i = 0; i < kPixels; ++i) {
+      const int pixel = kStride == 1 ? i : i % C::kTaps + i / C::kTaps * stride;
+      pixels[i] = __float_as_uint(x[pixel * kPitch + n * 8]);
+    }
+#pragma unroll
+    for (int tap = 0; tap < C::kTaps; ++tap) {
+      const TensorCoreB b{{pixels[tap], pixels[tap + (kStride == 1 ? 1 : C::kTaps)]}};
 #pragma unroll
       for (int m = 0; m < C::kBlocksM; ++m) MultiplyAdd(a[m], b, sums.values[tap][m][n]);
     }
@@ -107,7 +122,7 @@ __device__ void MultiplyTf32(const float* dy, const float* x, int stride, WarpSu
 template <class C>
 __device__ void MultiplyFp32(const float* dy, const float* x, int stride, WarpSums<C>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  dy += lane / 4;
+  dy += lane / 4 * 2;
   x += lane % 4 * 2;
   for (int pixel = 0; pixel < 8; ++pixel, dy += kPitch, x += stride * kPitch) {
 #pragma unroll
@@ -118,8 +133,9 @@ __device__ void MultiplyFp32(const float* dy, const float* x, int stride, WarpSu
 #pragma unroll
         for (int m = 0; m < 2 * C::kBlocksM; ++m) {
           float* pair = &sums.values[tap][m / 2][n][m % 2 * 2];
-          pair[0] = fmaf(dy[m * 8], b.x, pair[0]);
-          pair[1] = fmaf(dy[m * 8], b.y, pair[1]);
+          const float a = dy[m / 2 * 16 + m % 2];
+          pair[0] = fmaf(a, b.x, pair[0]);
+          pair[1] = fmaf(a, b.y, pair[1]);
         }
       }
     }
@@ -127,21 +143,21 @@ __device__ void MultiplyFp32(const float* dy, const float* x, int stride, WarpSu
 }
 
 // Adds the products of this warp's share of a tile. `row` is its row of taps, `turn` its turn.
-template <class C>
+template <class C, int kStride>
 __device__ void MultiplyTile(const WeightGradient& g, const Tiling& t, const float* tile, int row,
                              int turn, WarpSums<C>& sums) {
   const float* dy_tile = tile;
   const float* x_tile = tile + t.rows * t.columns * kPitch;
-  const int steps_per_line = t.columns / 8;
-  const int steps = t.rows * steps_per_line;
+  const int steps = t.rows << t.column_bits;
+#pragma unroll 2
   for (int step = turn; step < steps; step += C::kTurns) {
-    const int line = step / steps_per_line;
-    const int column = step % steps_per_line * 8;
+    const int line = step >> t.column_bits;
+    const int column = (step - (line << t.column_bits)) * 8;
     const float* dy = dy_tile + (line * t.columns + column) * kPitch;
     const float* x =
         x_tile + ((line * g.stride + row) * t.area.columns + column * g.stride) * kPitch;
     if constexpr (C::kMath == Math::kTf32) {
-      MultiplyTf32<C>(dy, x, g.stride, sums);
+      MultiplyTf32<C, kStride>(dy, x, g.stride, sums);
     } else {
       MultiplyFp32<C>(dy, x, g.stride, sums);
     }
@@ -172,19 +188,23 @@ template <class C>
 __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int first_in,
                           const WarpSums<C>& sums, float* dw) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int in = first_in + lane % 4 * 2;
 #pragma unroll
-  for (int tap = 0; tap < C::kTaps; ++tap) {
+  for (int j = 0; j < 2 * C::kBlocksM; ++j) {
+    const int out = first_out + j / 2 * 16 + lane / 4 * 2 + j % 2;
+    if (out >= g.out_channels) continue;
+    float* window = dw + (static_cast<int64_t>(out) * C::kTaps + row) * C::kTaps * g.channels + in;
 #pragma unroll
-    for (int m = 0; m < C::kBlocksM; ++m) {
+    for (int tap = 0; tap < C::kTaps; ++tap, window += g.channels) {
 #pragma unroll
       for (int n = 0; n < C::kBlocksN; ++n) {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int out = first_out + m * 16 + i / 2 * 8 + lane / 4;
-          const int in = first_in + n * 8 + lane % 4 * 2 + i % 2;
-          if (out >= g.out_channels || in >= g.channels) continue;
-          const int64_t window = static_cast<int64_t>(out) * C::kTaps * C::kTaps;
-          dw[(window + row * C::kTaps + tap) * g.channels + in] = sums.values[tap][m][n][i];
+        const float* pair = &sums.values[tap][j / 2][n][j % 2 * 2];
+        const int valid = g.channels - in - n * 8;
+        if constexpr (C::kChannels == Channels::kFours) {
+          if (valid > 0) *reinterpret_cast<float2*>(window + n * 8) = make_float2(pair[0], pair[1]);
+        } else {
+          if (valid > 0) window[n * 8] = pair[0];
+          if (valid > 1) window[n * 8 + 1] = pair[1];
         }
       }
     }
@@ -205,22 +225,29 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   const int turn = thread / 32 % C::kTurns;
   const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
-  const int first = static_cast<int>(blockIdx.x) * t.tiles_per_split;
-  const int end = min(first + t.tiles_per_split, t.tiles);
+  const auto first_tile = [&](unsigned split) {
+    return static_cast<int>(static_cast<int64_t>(split) * t.tiles / t.splits);
+  };
+  const int first = first_tile(blockIdx.x);
+  const int end = first_tile(blockIdx.x + 1);
 
   using DyTile = ImageTile<C::kChannels, C::kThreads, C::kOut, kPitch>;
   using XTile = ImageTile<C::kChannels, C::kThreads, C::kIn, kPitch>;
   const auto copy = [&](int tile, float* to) {
-    const int image = tile / (t.down * t.across);
-    const int line = tile / t.across % t.down * t.rows;
-    const int column = tile % t.across * t.columns;
+    const auto across = static_cast<unsigned>(t.across);
+    const auto down = static_cast<unsigned>(t.down);
+    const unsigned tile_row = static_cast<unsigned>(tile) / across;
+    const int column =
+        static_cast<int>(static_cast<unsigned>(tile) - tile_row * across) * t.columns;
+    const int image = static_cast<int>(tile_row / down);
+    const int line = static_cast<int>(tile_row % down) * t.rows;
     const int64_t dy_image = static_cast<int64_t>(g.out_height) * g.out_width * g.out_channels;
     const int64_t x_image = static_cast<int64_t>(g.height) * g.width * g.channels;
     DyTile::Copy(thread, {dy + image * dy_image, g.out_height, g.out_width, g.out_channels},
-                 {line, column, 1}, dy_area, first_out, to);
+                 {line, column, 1}, dy_area, t.columns_of_dy, first_out, to);
     XTile::Copy(thread, {x + image * x_image, g.height, g.width, g.channels},
-                {line * g.stride - g.padding, column * g.stride - g.padding, 1}, t.area, first_in,
-                to + dy_floats);
+                {line * g.stride - g.padding, column * g.stride - g.padding, 1}, t.area,
+                t.columns_of_x, first_in, to + dy_floats);
   };
 
   WarpSums<C> sums;
@@ -235,7 +262,11 @@ __global__ void __launch_bounds__(C::kThreads, 2)
     __syncthreads();
     // Everyone is through with the tile before: the next one takes its place.
     if (tile + 1 < end) copy(tile + 1, shared + (tile - first + 1) % 2 * tile_floats);
-    MultiplyTile<C>(g, t, present, row, turn, sums);
+    if (C::kMath == Math::kTf32 && g.stride == 1) {
+      MultiplyTile<C, 1>(g, t, present, row, turn, sums);
+    } else {
+      MultiplyTile<C, 0>(g, t, present, row, turn, sums);
+    }
   }
   __syncthreads();
   AddTurns<C>(row, turn, shared, sums);
@@ -267,6 +298,7 @@ __global__ void __launch_bounds__(kSumWidth* kSumHeight)
   const int64_t element = int64_t{blockIdx.x} * kSumWidth + threadIdx.x;
   Vector total{};
   if (element < elements) {
+#pragma unroll 8
     for (int row = static_cast<int>(threadIdx.y); row < count; row += kSumHeight) {
       total = Plus(total, rows[row * elements + element]);
     }

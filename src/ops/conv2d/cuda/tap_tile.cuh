@@ -1,0 +1,208 @@
+// Tiles of a TapConvolution: what a block works on, how it lies in shared memory, and how the
+// threads that copy and those that multiply wait for each other.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "thimble/ops/conv2d/cuda/image_tile.cuh"
+#include "thimble/ops/conv2d/cuda/tap_convolution.h"
+
+namespace thimble::tap {
+
+// Floats between neighbouring pixels in shared memory: eight rows of four floats then lie in
+// different banks.
+inline constexpr int kPitch = kChannelsPerPart + 4;
+inline constexpr int kMaxSlots = 4;
+
+// How weights lie in memory: those of neighbouring source or result channels side by side. They lie
+// likewise in shared memory.
+enum class Weights { kSourceInner, kResultInner };
+
+// Which taps there are: any, or a window of three by three with a step of one, where a line of
+// source pixels serves the result lines of three rows of taps from registers.
+enum class Taps { kAny, kWindow };
+inline constexpr int kWindow = 3;
+
+// A pixel of a tile: which image, position in it.
+struct TilePixel {
+  int image, row, column;
+};
+
+template <int kImages_, int kRows_, int kColumns_, int kChannels_, int kWarpsM_, int kWarpsN_>
+struct Tile {
+  static constexpr int kImages = kImages_;
+  static constexpr int kRows = kRows_;  // positions of each image
+  static constexpr int kColumns = kColumns_;
+  static constexpr int kPixels = kImages * kRows * kColumns;
+  static constexpr int kChannels = kChannels_;  // of the result
+  static constexpr int kWarpsN = kWarpsN_;
+  static constexpr int kThreads = 32 * kWarpsM_ * kWarpsN_;  // that multiply; as many copy
+  static constexpr int kWarpPixels = kPixels / kWarpsM_;
+  static constexpr int kWarpChannels = kChannels / kWarpsN_;
+  static constexpr int kBlocksM = kWarpPixels / 16;
+  static constexpr int kBlocksN = kWarpChannels / 8;
+  static_assert(kBlocksN % 2 == 0 && kWarpPixels % 16 == 0);
+  // A block of 16 pixels is a line of one image or the same line of two; the next block is the next
+  // line, and a warp's lines are neighbours.
+  static constexpr int kImagesAbreast = 16 / kColumns;
+  static_assert(16 % kColumns == 0 && kColumns % 8 == 0 && kImages % kImagesAbreast == 0);
+  static_assert(kRows % kBlocksM == 0);
+
+  __device__ static TilePixel PixelAt(int index) {
+    const int line = index / 16;
+    return {line / kRows * kImagesAbreast + index % 16 / kColumns, line % kRows, index % kColumns};
+  }
+};
+
+// Of those that multiply, or of those that copy.
+template <class T>
+__device__ int ThreadOfRole() {
+  return static_cast<int>(threadIdx.x % T::kThreads);
+}
+template <class T>
+__device__ int WarpOfRole() {
+  return ThreadOfRole<T>() / 32;
+}
+
+// A barrier for the threads of one role.
+inline constexpr int kRoleBarrier = 1 + 2 * kMaxSlots;
+
+template <class T>
+__device__ void SyncCopiers() {
+  asm volatile("bar.sync %0, %1;" ::"n"(kRoleBarrier), "n"(T::kThreads) : "memory");
+}
+
+// Barriers of a slot: it is full or empty. The ones arrive, the others wait for them.
+enum class Slot { kFull, kEmpty };
+
+template <class T>
+__device__ void Arrive(Slot state, int slot) {
+  const int barrier = 1 + slot + (state == Slot::kFull ? 0 : kMaxSlots);  // 0 is __syncthreads
+  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(2 * T::kThreads) : "memory");
+}
+template <class T>
+__device__ void WaitFor(Slot state, int slot) {
+  const int barrier = 1 + slot + (state == Slot::kFull ? 0 : kMaxSlots);
+  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(2 * T::kThreads) : "memory");
+}
+
+template <class T>
+__host__ __device__ TileArea AreaOf(const TapConvolution& c) {
+  return {(T::kRows - 1) * c.step + 1 + c.reach_rows,
+          (T::kColumns - 1) * c.step + 1 + c.reach_columns};
+}
+
+__host__ __device__ inline int MostTaps(const TapConvolution& c) {
+  int most = 0;
+  for (int grid = 0; grid < c.num_grids; ++grid) {
+    if (c.grids[grid].num_taps > most) most = c.grids[grid].num_taps;
+  }
+  return most;
+}
+
+// The weights of one tap in shared memory: rows of source channels for each result channel, or rows
+// of result channels for each source channel, four of which then lie in different banks.
+template <class T, Weights kLayout>
+struct WeightTile {
+  static constexpr bool kBySource = kLayout == Weights::kSourceInner;
+  static constexpr int kRows = kBySource ? T::kChannels : kChannelsPerPart;
+  static constexpr int kRowFloats = kBySource ? kChannelsPerPart : T::kChannels;
+  static constexpr int kRowPitch = kBySource ? kPitch : T::kChannels + 8;
+  static constexpr int kFloats = kRows * kRowPitch;
+  static constexpr int kGroups = kRows * kRowFloats / 4;  // of four floats
+};
+
+// Shared memory of a slot: source pixels and weights of a part.
+template <class T>
+__host__ __device__ int SlotFloats(const TapConvolution& c) {
+  constexpr int kWeights = std::max(WeightTile<T, Weights::kSourceInner>::kFloats,
+                                    WeightTile<T, Weights::kResultInner>::kFloats);
+  return T::kImages * AreaOf<T>(c).pixels() * kPitch + MostTaps(c) * kWeights;
+}
+
+template <class T>
+size_t SlotBytes(const TapConvolution& c) {
+  return static_cast<size_t>(SlotFloats<T>(c)) * sizeof(float);
+}
+// And of the table that says where an item's pixels lie.
+template <class T>
+size_t TableBytes(const TapConvolution& c) {
+  return static_cast<size_t>(T::kImages * AreaOf<T>(c).pixels()) * sizeof(int);
+}
+
+// A tile of result pixels and channels: grid, first image, position and channel where it begins.
+struct Item {
+  int grid, image, row, column, result;
+};
+
+template <class T>
+struct Items {
+  unsigned images, down, across, results;
+  int count;
+
+  __host__ __device__ explicit Items(const TapConvolution& c)
+      : images((c.batch + T::kImages - 1) / T::kImages),
+        // The grid of residue 0 is the largest.
+        down((c.grids[0].rows + T::kRows - 1) / T::kRows),
+        across((c.grids[0].columns + T::kColumns - 1) / T::kColumns),
+        results((c.out_channels + T::kChannels - 1) / T::kChannels),
+        count(static_cast<int>(images * down * across * results * c.num_grids)) {}
+
+  // Neighbouring items read the same source. Grids differ in taps: a block gets some of each.
+  __device__ Item At(const TapConvolution& c, int index) const {
+    unsigned rest = static_cast<unsigned>(index);
+    const auto take = [&](unsigned count) {
+      const unsigned taken = rest % count;
+      rest /= count;
+      return static_cast<int>(taken);
+    };
+    Item item;
+    item.result = take(results) * T::kChannels;
+    item.column = take(across) * T::kColumns;
+    item.row = take(down) * T::kRows;
+    item.image = take(images) * T::kImages;
+    item.grid = static_cast<int>(rest);
+    return item;
+  }
+};
+
+// What is multiplied together: a part of the source channels of an item. A block's items lie
+// gridDim.x apart.
+template <class T>
+struct Part {
+  int index;
+  Item item;
+  int channel = 0;  // the part's first
+  int slot = 0;
+
+  __device__ Part(const TapConvolution& c, const Items<T>& items)
+      : index(static_cast<int>(blockIdx.x)), item(items.At(c, index)) {}
+
+  __device__ bool Last(const TapConvolution& c) const {
+    return channel + kChannelsPerPart >= c.channels || c.grids[item.grid].num_taps == 0;
+  }
+  // The same number for parts with the same weights.
+  __device__ int Weights(const TapConvolution& c) const {
+    const int parts = (c.channels + kChannelsPerPart - 1) / kChannelsPerPart;
+    return (item.result / T::kChannels * parts + channel / kChannelsPerPart) * kMaxResidues +
+           item.grid;
+  }
+  // To the next one. Says whether there is one.
+  __device__ bool Advance(const TapConvolution& c, const Items<T>& items, int slots) {
+    slot = slot + 1 < slots ? slot + 1 : 0;
+    if (!Last(c)) {
+      channel += kChannelsPerPart;
+      return true;
+    }
+    channel = 0;
+    index += static_cast<int>(gridDim.x);
+    if (index >= items.count) return false;
+    item = items.At(c, index);
+    return true;
+  }
+};
+
+}  // namespace thimble::tap

@@ -32,15 +32,20 @@ __device__ void StoreFour(float* to, const float4& four) {
   *reinterpret_cast<float4*>(to) = kMath == Math::kTf32 ? RoundToTf32(four) : four;
 }
 
+// A batch is what a thread loads before it stores. Large ones hold all of a window's tile; several
+// blocks of a multiprocessor have no registers for them.
+template <class T, Taps kTaps>
+inline constexpr bool kSmallBatches = T::kThreads <= 128 && kTaps == Taps::kAny;
+
 // Copies the weights of all taps of a grid for one tile of result channels and one part, batch by
 // batch of taps. Each thread has a group of its own and some of the taps.
-template <class T, Math kMath, Channels kChannels, Weights kLayout>
+template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 struct WeightCopy {
   using W = WeightTile<T, kLayout>;
   static constexpr int kTapsAtOnce = T::kThreads / W::kGroups;
   static_assert(T::kThreads % W::kGroups == 0);
   static constexpr int kGroupsInRow = W::kRowFloats / 4;
-  static constexpr int kBatch = 5;  // all taps of a window in one
+  static constexpr int kBatch = kSmallBatches<T, kTaps> ? 2 : 5;
 
   __device__ static int Row() {
     const int row = ThreadOfRole<T>() % W::kGroups / kGroupsInRow;
@@ -101,13 +106,12 @@ class SlotWeights {
 
 // Copies the source pixels of an item, batch by batch. Where they lie is worked out once for all
 // parts, in a table in shared memory.
-template <class T, Math kMath, Channels kChannels>
+template <class T, Math kMath, Channels kChannels, Taps kTaps>
 struct SourceCopy {
   static constexpr unsigned kOutside = ~0U;
   static constexpr int kLanes = kChannelsPerPart / 4;  // threads that share a pixel
   static constexpr int kPixelsAtOnce = T::kThreads / kLanes;
-
-  static constexpr int kBatch = 7;  // all of a window's tile in one
+  static constexpr int kBatch = kSmallBatches<T, kTaps> ? 4 : 7;
 
   __device__ static int LaneChannel() { return ThreadOfRole<T>() % kLanes * 4; }
   __device__ static int FirstPixel() { return RowInOtherBanks(ThreadOfRole<T>() / kLanes); }
@@ -171,7 +175,7 @@ struct SourceCopy {
 
 // Fills slots with the block's parts. The first batches of both factors, all there is of a window,
 // are on their way before the slot has to be empty.
-template <class T, Math kMath, Channels kChannels, Weights kLayout>
+template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __device__ void FillSlots(const TapConvolution& c, int slots, const float* source,
                           const float* weights, float* shared) {
   const Items<T> items(c);
@@ -181,8 +185,8 @@ __device__ void FillSlots(const TapConvolution& c, int slots, const float* sourc
   const int64_t image_floats = static_cast<int64_t>(c.height) * c.width * c.channels;
   unsigned* offsets = reinterpret_cast<unsigned*>(shared + slots * slot_floats);
   SlotWeights slot_weights;
-  SourceCopy<T, kMath, kChannels> source_copy;
-  WeightCopy<T, kMath, kChannels, kLayout> weight_copy;
+  SourceCopy<T, kMath, kChannels, kTaps> source_copy;
+  WeightCopy<T, kMath, kChannels, kLayout, kTaps> weight_copy;
   Part<T> part(c, items);
   int count = 0;
   for (bool more = true; more; more = part.Advance(c, items, slots), ++count) {

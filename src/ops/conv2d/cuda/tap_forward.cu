@@ -1,0 +1,9 @@
+// The kernels of forward convolutions, whose weights lie by source channel.
+#include "thimble/ops/conv2d/cuda/tap_launch.cuh"
+
+namespace thimble::tap {
+
+template void LaunchTaps<Weights::kSourceInner>(cudaStream_t, const TapConvolution&, Math,
+                                                const float*, const float*, float*);
+
+}  // namespace thimble::tap

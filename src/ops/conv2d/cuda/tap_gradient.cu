@@ -1,0 +1,9 @@
+// The kernels of input gradients, whose weights lie by result channel.
+#include "thimble/ops/conv2d/cuda/tap_launch.cuh"
+
+namespace thimble::tap {
+
+template void LaunchTaps<Weights::kResultInner>(cudaStream_t, const TapConvolution&, Math,
+                                                const float*, const float*, float*);
+
+}  // namespace thimble::tap

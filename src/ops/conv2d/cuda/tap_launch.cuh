@@ -1,0 +1,145 @@
+// The kernel of a TapConvolution and how it is launched.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "thimble/device/cuda/check.h"
+#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/ops/conv2d/cuda/tap_convolution.h"
+#include "thimble/ops/conv2d/cuda/tap_copy.cuh"
+#include "thimble/ops/conv2d/cuda/tap_multiply.cuh"
+#include "thimble/ops/conv2d/cuda/tap_tile.cuh"
+
+namespace thimble::tap {
+
+// Blocks of a multiprocessor: as many as have registers.
+template <class T, Taps kTaps>
+inline constexpr int kMostBlocks = T::kThreads > 128        ? 1
+                                   : kTaps == Taps::kWindow ? 2
+                                                            : 3;
+
+template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
+__global__ void __launch_bounds__(2 * T::kThreads, kMostBlocks<T, kTaps>)
+    TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots, const float* source,
+                         const float* weights, float* result) {
+  extern __shared__ float shared[];
+  if (threadIdx.x >= T::kThreads) {
+    FillSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, source, weights, shared);
+  } else {
+    DrainSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, shared, result);
+  }
+}
+
+// Slots, of those that fit. Where an item has few parts, each keeps its slot, and its weights stay.
+inline int SlotsFor(const TapConvolution& c, int fitting) {
+  const int slots = std::clamp(fitting, 1, kMaxSlots);
+  const int parts = std::max(1, (c.channels + kChannelsPerPart - 1) / kChannelsPerPart);
+  return parts <= slots ? slots / parts * parts : slots;
+}
+
+template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
+void Launch(cudaStream_t stream, const TapConvolution& c, const float* source, const float* weights,
+            float* result) {
+  const auto kernel = TapConvolutionKernel<T, kMath, kChannels, kLayout, kTaps>;
+  const int items = Items<T>(c).count;
+  if (items == 0) return;
+  struct Device {
+    int multiprocessors, shared_bytes;
+  };
+  static const Device device = [&] {
+    int id = 0;
+    Device d{};
+    THIMBLE_CUDA(cudaGetDevice(&id));
+    THIMBLE_CUDA(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, id));
+    THIMBLE_CUDA(
+        cudaDeviceGetAttribute(&d.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, id));
+    THIMBLE_CUDA(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, d.shared_bytes));
+    return d;
+  }();
+  // As many blocks as run at once; how many there are, and how many slots, changes no bit of the
+  // result.
+  const int slot_bytes = static_cast<int>(SlotBytes<T>(c));
+  const int table_bytes = static_cast<int>(TableBytes<T>(c));
+  const auto slots_with = [&](int blocks) {
+    // A kilobyte of each block is the system's.
+    const int bytes = blocks == 1 ? device.shared_bytes : device.shared_bytes / blocks - 1024;
+    return (bytes - table_bytes) / slot_bytes;
+  };
+  int at_once = kMostBlocks<T, kTaps>;
+  while (at_once > 1 && slots_with(at_once) < 2) --at_once;
+  const int slots = SlotsFor(c, slots_with(at_once));
+  const int blocks = std::min(items, at_once * device.multiprocessors);
+  kernel<<<static_cast<unsigned>(blocks), 2 * T::kThreads,
+           static_cast<size_t>(slots * slot_bytes + table_bytes), stream>>>(c, slots, source,
+                                                                            weights, result);
+  THIMBLE_CUDA_LAUNCHED();
+}
+
+// By width of the grid and by channels: no more than there are.
+using Wide16 = Tile<1, 16, 16, 16, 4, 1>;
+using Wide32 = Tile<1, 8, 16, 32, 2, 2>;
+using Pair16 = Tile<2, 4, 8, 16, 4, 1>;
+using Pair32 = Tile<2, 4, 8, 32, 2, 2>;
+// For weights that have to be copied again for each tile: more pixels.
+using LargeWide32 = Tile<1, 16, 16, 32, 4, 2>;
+using LargeFour32 = Tile<4, 8, 8, 32, 4, 2>;
+using LargeStep32 = Tile<4, 4, 8, 32, 4, 2>;
+
+// Calls visit.template operator()<T>() for the tile of this convolution.
+template <Math kMath, Channels kChannels, class Visit>
+auto WithTile(const TapConvolution& c, const Visit& visit) {
+  const bool wide = c.grids[0].columns > 8 && c.step == 1;
+  if (c.out_channels <= 16) {
+    return wide ? visit.template operator()<Wide16>() : visit.template operator()<Pair16>();
+  }
+  if constexpr (kMath == Math::kTf32 && kChannels == Channels::kFours) {
+    constexpr int kFewWeights = 2 * kChannelsPerPart * kWindow * kWindow;
+    const bool few = int64_t{MostTaps(c)} * c.channels <= kFewWeights;
+    if (wide && !few) return visit.template operator()<LargeWide32>();
+    if (!wide && c.step == 1) return visit.template operator()<LargeFour32>();
+    if (c.step == 2 && !few) return visit.template operator()<LargeStep32>();
+  }
+  return wide ? visit.template operator()<Wide32>() : visit.template operator()<Pair32>();
+}
+
+// Whether sorted taps are a window, moved by one pixel for the next position.
+inline bool IsWindow(const TapConvolution& c) {
+  if (c.step != 1 || c.num_grids != 1 || c.grids[0].num_taps != kWindow * kWindow) return false;
+  for (int i = 0; i < kWindow * kWindow; ++i) {
+    const Tap& tap = c.grids[0].taps[i];
+    if (tap.row != i / kWindow || tap.column != i % kWindow) return false;
+  }
+  return true;
+}
+
+// One of LaunchTapConvolution's halves, by how weights lie: its kernels are a translation unit.
+template <Weights kLayout>
+void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const float* source,
+                const float* weights, float* result) {
+  const auto launch = [&]<Math kMath, Channels kChannels>() {
+    WithTile<kMath, kChannels>(c, [&]<class T>() {
+      if constexpr (kMath == Math::kTf32 && kChannels == Channels::kFours &&
+                    T::kBlocksM >= kWindow) {
+        if (IsWindow(c)) {
+          Launch<T, kMath, kChannels, kLayout, Taps::kWindow>(stream, c, source, weights, result);
+          return;
+        }
+      }
+      Launch<T, kMath, kChannels, kLayout, Taps::kAny>(stream, c, source, weights, result);
+    });
+  };
+  const bool fours = c.channels % 4 == 0 && c.out_channels % 4 == 0;
+  if (math == Math::kFp32) {
+    launch.template operator()<Math::kFp32, Channels::kOdd>();
+  } else if (fours) {
+    launch.template operator()<Math::kTf32, Channels::kFours>();
+  } else {
+    launch.template operator()<Math::kTf32, Channels::kOdd>();
+  }
+}
+
+}  // namespace thimble::tap

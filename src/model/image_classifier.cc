@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "thimble/model/fuse_conv_add.h"
 #include "thimble/model/fuse_norm_relu.h"
 #include "thimble/model/wide_resnet.h"
 
@@ -53,6 +54,7 @@ Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops
   net.SoftmaxCrossEntropy(scores, labels);
   THIMBLE_ASSIGN_OR_RETURN(NetworkBuilder::Built built, std::move(net).Finish());
   FuseNormRelu(built.graph);
+  FuseConvAdd(built.graph);
   const ValueId loss = built.graph.Find(kLossOutput);
   return Network{std::move(built.graph), loss, std::move(built.inits)};
 }

@@ -17,8 +17,8 @@ struct Budget {
 
 // Two threads, default scratch and prefetch ring, training and evaluation on 50000 + 10000 images.
 constexpr Budget kBudgets[] = {
-    {"wrn-10-1", 1, 1402304},      //
-    {"wrn-10-1", 10, 6995840},     //
+    {"wrn-10-1", 1, 1401536},      //
+    {"wrn-10-1", 10, 7004032},     //
     {"wrn-10-1", 100, 61651840},   //
     {"wrn-16-2", 1, 8536512},      //
     {"wrn-16-2", 10, 26482048},    //

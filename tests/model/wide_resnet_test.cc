@@ -70,9 +70,9 @@ TEST(WideResNetTest, WiderNetworksHaveAShortcutInTheFirstGroup) {
 TEST(WideResNetTest, GroupsHalveTheResolutionAndDoubleTheWidth) {
   const Graph graph = Training("wrn-16-2");
   EXPECT_EQ(ShapeOf(graph, "conv1.y"), (Shape{2, 32, 32, 16}));
-  EXPECT_EQ(ShapeOf(graph, "block1.layer.1.conv2.y"), (Shape{2, 32, 32, 32}));
+  EXPECT_EQ(ShapeOf(graph, "block1.layer.1.conv2.sum"), (Shape{2, 32, 32, 32}));
   EXPECT_EQ(ShapeOf(graph, "block2.layer.0.conv1.y"), (Shape{2, 16, 16, 64}));
-  EXPECT_EQ(ShapeOf(graph, "block3.layer.1.conv2.y"), (Shape{2, 8, 8, 128}));
+  EXPECT_EQ(ShapeOf(graph, "block3.layer.1.conv2.sum"), (Shape{2, 8, 8, 128}));
   EXPECT_EQ(ShapeOf(graph, "fc.y"), (Shape{2, 10}));
 }
 
@@ -83,7 +83,7 @@ TEST(WideResNetTest, ShortcutsStartFromTheNormalisedInputOnlyWhereTheShapeChange
   };
   EXPECT_EQ(node("block2.layer.0.convShortcut.y").inputs[0],
             node("block2.layer.0.conv1.y").inputs[0]);
-  EXPECT_EQ(node("block2.layer.1.conv2.sum").inputs[1], graph.Find("block2.layer.0.conv2.sum"));
+  EXPECT_EQ(node("block2.layer.1.conv2.sum").inputs[2], graph.Find("block2.layer.0.conv2.sum"));
 }
 
 TEST(WideResNetTest, FollowsImagesAndClasses) {
@@ -91,7 +91,7 @@ TEST(WideResNetTest, FollowsImagesAndClasses) {
   images.height = images.width = 64;
   images.classes = 100;
   const Graph graph = Training("wrn-10-1", images);
-  EXPECT_EQ(ShapeOf(graph, "block3.layer.0.conv2.y"), (Shape{2, 16, 16, 64}));
+  EXPECT_EQ(ShapeOf(graph, "block3.layer.0.conv2.sum"), (Shape{2, 16, 16, 64}));
   EXPECT_EQ(ShapeOf(graph, "fc.y"), (Shape{2, 100}));
 }
 

@@ -1,5 +1,6 @@
 // conv2d and its gradients: kernels against references, gradient rule against the complex step,
 // wrong shapes against their messages.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,6 +39,9 @@ struct Convolution {
   }
   OpCase Forward() const {
     return MakeCase("conv2d", {x(), w()}, {{"stride", stride}, {"padding", padding}});
+  }
+  OpCase ForwardAdd() const {
+    return MakeCase("conv2d_add", {x(), w(), dy()}, {{"stride", stride}, {"padding", padding}});
   }
   OpCase GradWeight() const {
     return MakeCase("conv2d_grad_weight", {x(), dy()},
@@ -102,7 +106,7 @@ const std::vector<Convolution> kUsualConvolutions = {
 std::vector<OpCase> Conv2dCases() {
   std::vector<OpCase> cases;
   for (const Convolution& c : kConvolutions) {
-    cases.insert(cases.end(), {c.Forward(), c.GradWeight(), c.GradInput()});
+    cases.insert(cases.end(), {c.Forward(), c.ForwardAdd(), c.GradWeight(), c.GradInput()});
   }
   return cases;
 }
@@ -115,6 +119,7 @@ TEST(Conv2dTest, Gradient) {
                                                        {2, 3, 3, 2, 2, 1, 1, 2, 0},
                                                        {1, 6, 6, 1, 2, 5, 5, 3, 2}}) {
     CheckGradient(c.Forward());
+    CheckGradient(c.ForwardAdd());
   }
 }
 
@@ -194,6 +199,9 @@ TEST(Conv2dTest, WrongUseSaysWhy) {
 
 TEST(Conv2dTest, GradientsCheckTheirShapes) {
   const Convolution good{2, 8, 8, 3, 16, 3, 3, 1, 1};
+  OpCase add = good.ForwardAdd();
+  add.inputs[2] = {2, 8, 8, 3};
+  EXPECT_THAT(ShapeError(add), testing::HasSubstr("other"));
   OpCase weight = good.GradWeight();
   weight.inputs[1] = {2, 7, 8, 16};
   EXPECT_EQ(ShapeError(weight), "dy has shape (2, 7, 8, 16), expected (2, 8, 8, 16)");

@@ -1,11 +1,14 @@
 // conv2d: y = x convolved with w, no bias; NHWC. Both gradients are products of dy with the other
-// input.
+// input. conv2d_add: the same plus an array of y's shape, a residual network's shortcut, in one
+// pass.
 #include "thimble/graph/op_def.h"
+#include "thimble/ops/conv2d/conv2d_add_cpu.h"
 #include "thimble/ops/conv2d/conv2d_cpu.h"
 #include "thimble/ops/conv2d/cuda/conv2d_cuda.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/reference.h"
 #include "thimble/ops/conv2d/winograd/winograd_cpu.h"
+#include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 namespace {
@@ -42,6 +45,17 @@ void Conv2dGradient(GradientBuilder& g) {
   }
 }
 
+Result<std::vector<Shape>> Conv2dAddShapes(const OpCall& call) {
+  THIMBLE_ASSIGN_OR_RETURN(const Conv2dGeometry g, Conv2dGeometryOf(call));
+  THIMBLE_TRY(RequireShape("other", call.inputs[2], g.y_shape()));
+  return std::vector<Shape>{g.y_shape()};
+}
+
+void Conv2dAddGradient(GradientBuilder& g) {
+  g.AddTo("other", g.GradOf("y"));
+  Conv2dGradient(g);
+}
+
 }  // namespace
 
 OpDef Make_conv2d() {
@@ -58,6 +72,25 @@ OpDef Make_conv2d() {
 #include "thimble/ops/conv2d/kernels.inc"
       })
       .Reference<Conv2dReference>();
+}
+
+OpDef Make_conv2d_add() {
+  return OpDef("conv2d_add")
+      .Input("x")
+      .Input("w")
+      .Input("other")
+      .Output("y")
+      .Attribute("stride", int64_t{1})
+      .Attribute("padding", int64_t{0})
+      .ShapeRule(&Conv2dAddShapes)
+      .Gradient(&Conv2dAddGradient)
+      .Flops([](const OpCall& call) {
+        return Conv2dGeometryOf(call).value().flops() + call.outputs[0].elements();
+      })
+      .Kernels({
+#include "thimble/ops/conv2d/add_kernels.inc"
+      })
+      .Reference<Conv2dAddReference>();
 }
 
 OpDef Make_conv2d_grad_weight() {

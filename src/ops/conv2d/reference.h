@@ -46,6 +46,14 @@ struct Conv2dReference {
   }
 };
 
+struct Conv2dAddReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    Conv2dReference::Run(call);
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) call.Out(0)[i] += call.In(2)[i];
+  }
+};
+
 struct Conv2dGradWeightReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {

@@ -172,16 +172,27 @@ Conv2dGeometry Running(const KernelCall& call, const GeometryOf& geometry_of) {
   return geometry_of(OpCall{inputs, outputs, call.attributes}).value();
 }
 
+// What conv2d_add adds; null for conv2d.
+const float* Other(const KernelCall& call) {
+  return call.inputs.size() > 2 ? call.In<float>(2) : nullptr;
+}
+
 void RunForward(const KernelCall& call, Math math) {
   const auto taps = ForwardTaps(Running(call, Conv2dGeometryOf));
-  LaunchTapConvolution(call.stream, *taps, math, call.In<float>(0), call.In<float>(1),
-                       call.Out<float>(0));
+  LaunchTapConvolution(call.stream, *taps, math,
+                       {.source = call.In<float>(0),
+                        .weights = call.In<float>(1),
+                        .other = Other(call),
+                        .result = call.Out<float>(0)});
 }
 
 void RunGradInput(const KernelCall& call, Math math) {
   const auto taps = GradInputTaps(Running(call, Conv2dGradInputGeometryOf));
-  LaunchTapConvolution(call.stream, *taps, math, call.In<float>(1), call.In<float>(0),
-                       call.Out<float>(0));
+  LaunchTapConvolution(call.stream, *taps, math,
+                       {.source = call.In<float>(1),
+                        .weights = call.In<float>(0),
+                        .other = nullptr,
+                        .result = call.Out<float>(0)});
 }
 
 void RunGradWeight(const KernelCall& call, Math math) {
@@ -205,7 +216,7 @@ void Conv2dFp32Cuda::Run(const KernelCall& call) { RunForward(call, Math::kFp32)
 
 void Conv2dPlainCuda::Run(const KernelCall& call) {
   LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)), call.In<float>(0),
-                     call.In<float>(1), call.Out<float>(0));
+                     call.In<float>(1), Other(call), call.Out<float>(0));
 }
 
 std::string_view Conv2dGradInputTf32Cuda::Declines(const OpCall& call) {

@@ -27,6 +27,12 @@ struct Conv2dPlainFp32Cuda : Conv2dPlainCuda {
   static constexpr std::string_view kOption = kFp32Option;
 };
 
+// conv2d_add: the same kernels, which add on their way out.
+struct Conv2dAddTf32Cuda : Conv2dTf32Cuda {};
+struct Conv2dAddFp32Cuda : Conv2dFp32Cuda {};
+struct Conv2dAddPlainCuda : Conv2dPlainCuda {};
+struct Conv2dAddPlainFp32Cuda : Conv2dPlainFp32Cuda {};
+
 struct Conv2dGradInputTf32Cuda {
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);

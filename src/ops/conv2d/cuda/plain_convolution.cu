@@ -8,6 +8,7 @@ struct ForwardElement {
   PlainConvolution c;
   const float* x;
   const float* w;
+  const float* other;
   float* y;
 
   __device__ void operator()(int64_t i) const {
@@ -27,7 +28,7 @@ struct ForwardElement {
         for (int k = 0; k < c.channels; ++k) sum = fmaf(from[k], weight[k], sum);
       }
     }
-    y[i] = sum;
+    y[i] = other == nullptr ? sum : sum + other[i];
   }
 };
 
@@ -99,9 +100,9 @@ __global__ void __launch_bounds__(kStrands)
 }  // namespace
 
 void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const float* x,
-                        const float* w, float* y) {
+                        const float* w, const float* other, float* y) {
   LaunchElements(stream, int64_t{c.batch} * c.out_height * c.out_width * c.out_channels,
-                 ForwardElement{c, x, w, y});
+                 ForwardElement{c, x, w, other, y});
 }
 
 void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const float* w,

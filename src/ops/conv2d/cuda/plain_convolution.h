@@ -13,8 +13,9 @@ struct PlainConvolution {
   int kernel_height, kernel_width, stride, padding;
 };
 
+// `other` is null or added to y.
 void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& convolution, const float* x,
-                        const float* w, float* y);
+                        const float* w, const float* other, float* y);
 void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& convolution, const float* w,
                           const float* dy, float* dx);
 void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& convolution, const float* x,

@@ -18,9 +18,9 @@ namespace thimble {
 namespace tap {
 
 extern template void LaunchTaps<Weights::kSourceInner>(cudaStream_t, const TapConvolution&, Math,
-                                                       const float*, const float*, float*);
+                                                       const TapArrays&);
 extern template void LaunchTaps<Weights::kResultInner>(cudaStream_t, const TapConvolution&, Math,
-                                                       const float*, const float*, float*);
+                                                       const TapArrays&);
 
 }  // namespace tap
 
@@ -49,13 +49,13 @@ bool FitsTapConvolution(const TapConvolution& c) {
 }
 
 void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution, Math math,
-                          const float* source, const float* weights, float* result) {
+                          const TapArrays& arrays) {
   TapConvolution c = convolution;
   for (int grid = 0; grid < c.num_grids; ++grid) SortTaps(c.grids[grid]);
   if (c.k_stride == 1) {
-    tap::LaunchTaps<tap::Weights::kSourceInner>(stream, c, math, source, weights, result);
+    tap::LaunchTaps<tap::Weights::kSourceInner>(stream, c, math, arrays);
   } else {
-    tap::LaunchTaps<tap::Weights::kResultInner>(stream, c, math, source, weights, result);
+    tap::LaunchTaps<tap::Weights::kResultInner>(stream, c, math, arrays);
   }
 }
 

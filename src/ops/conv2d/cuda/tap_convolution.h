@@ -51,10 +51,17 @@ struct TapConvolution {
   TapGrid grids[kMaxResidues];
 };
 
+struct TapArrays {
+  const float* source;
+  const float* weights;
+  const float* other;  // null, or what is added to the result
+  float* result;       // not where `other` is
+};
+
 // Whether a tile fits shared memory.
 bool FitsTapConvolution(const TapConvolution& convolution);
 // Factors are rounded to TF32 or multiplied as they are; sums are fp32. Requires that it fits.
 void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution, Math math,
-                          const float* source, const float* weights, float* result);
+                          const TapArrays& arrays);
 
 }  // namespace thimble

@@ -4,6 +4,6 @@
 namespace thimble::tap {
 
 template void LaunchTaps<Weights::kSourceInner>(cudaStream_t, const TapConvolution&, Math,
-                                                const float*, const float*, float*);
+                                                const TapArrays&);
 
 }  // namespace thimble::tap

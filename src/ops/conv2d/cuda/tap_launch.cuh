@@ -23,13 +23,12 @@ inline constexpr int kMostBlocks = T::kThreads > 128        ? 1
 
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __global__ void __launch_bounds__(2 * T::kThreads, kMostBlocks<T, kTaps>)
-    TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots, const float* source,
-                         const float* weights, float* result) {
+    TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots, TapArrays arrays) {
   extern __shared__ float shared[];
   if (threadIdx.x >= T::kThreads) {
-    FillSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, source, weights, shared);
+    FillSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, arrays.source, arrays.weights, shared);
   } else {
-    DrainSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, shared, result);
+    DrainSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, shared, arrays);
   }
 }
 
@@ -41,8 +40,7 @@ inline int SlotsFor(const TapConvolution& c, int fitting) {
 }
 
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
-void Launch(cudaStream_t stream, const TapConvolution& c, const float* source, const float* weights,
-            float* result) {
+void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
   const auto kernel = TapConvolutionKernel<T, kMath, kChannels, kLayout, kTaps>;
   const int items = Items<T>(c).count;
   if (items == 0) return;
@@ -74,8 +72,7 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const float* source, c
   const int slots = SlotsFor(c, slots_with(at_once));
   const int blocks = std::min(items, at_once * device.multiprocessors);
   kernel<<<static_cast<unsigned>(blocks), 2 * T::kThreads,
-           static_cast<size_t>(slots * slot_bytes + table_bytes), stream>>>(c, slots, source,
-                                                                            weights, result);
+           static_cast<size_t>(slots * slot_bytes + table_bytes), stream>>>(c, slots, arrays);
   THIMBLE_CUDA_LAUNCHED();
 }
 
@@ -118,18 +115,17 @@ inline bool IsWindow(const TapConvolution& c) {
 
 // One of LaunchTapConvolution's halves, by how weights lie: its kernels are a translation unit.
 template <Weights kLayout>
-void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const float* source,
-                const float* weights, float* result) {
+void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const TapArrays& arrays) {
   const auto launch = [&]<Math kMath, Channels kChannels>() {
     WithTile<kMath, kChannels>(c, [&]<class T>() {
       if constexpr (kMath == Math::kTf32 && kChannels == Channels::kFours &&
                     T::kBlocksM >= kWindow) {
         if (IsWindow(c)) {
-          Launch<T, kMath, kChannels, kLayout, Taps::kWindow>(stream, c, source, weights, result);
+          Launch<T, kMath, kChannels, kLayout, Taps::kWindow>(stream, c, arrays);
           return;
         }
       }
-      Launch<T, kMath, kChannels, kLayout, Taps::kAny>(stream, c, source, weights, result);
+      Launch<T, kMath, kChannels, kLayout, Taps::kAny>(stream, c, arrays);
     });
   };
   const bool fours = c.channels % 4 == 0 && c.out_channels % 4 == 0;

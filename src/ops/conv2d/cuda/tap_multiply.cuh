@@ -145,10 +145,29 @@ __device__ void MultiplyFp32(const float* tile, const int (&pixels)[2 * T::kBloc
   }
 }
 
-// Stores this lane's sums: eight neighbouring pixels of a block's halves, its lines downwards.
-template <class T, Channels kChannels>
-__device__ void StoreResult(const TapConvolution& c, const Item& item, const Sums<T>& sums,
-                            float* result) {
+// Two neighbouring result channels, of which `valid` exist.
+template <Channels kChannels>
+__device__ float2 LoadPair(const float* from, int valid) {
+  if constexpr (kChannels == Channels::kFours) {
+    return valid > 0 ? *reinterpret_cast<const float2*>(from) : make_float2(0, 0);
+  }
+  return make_float2(valid > 0 ? from[0] : 0, valid > 1 ? from[1] : 0);
+}
+template <Channels kChannels>
+__device__ void StorePair(float* to, int valid, const float2& pair) {
+  if constexpr (kChannels == Channels::kFours) {
+    if (valid > 0) *reinterpret_cast<float2*>(to) = pair;
+  } else {
+    if (valid > 0) to[0] = pair.x;
+    if (valid > 1) to[1] = pair.y;
+  }
+}
+
+// Calls visit(m, n, half, offset, valid) for this lane's sums: pairs of neighbouring result
+// channels, of which `valid` exist, at an offset from the beginning of the result; eight
+// neighbouring pixels of a block's halves, its lines downwards.
+template <class T, class Visit>
+__device__ void ForEachPair(const TapConvolution& c, const Item& item, const Visit& visit) {
   const TapGrid& grid = c.grids[item.grid];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp_pixel = WarpOfRole<T>() / T::kWarpsN * T::kWarpPixels;
@@ -163,22 +182,52 @@ __device__ void StoreResult(const TapConvolution& c, const Item& item, const Sum
     if (image >= c.batch || column >= grid.columns) continue;
     const int64_t out_row =
         static_cast<int64_t>(image) * c.out_height + grid.out_row + row * c.out_step;
-    float* out = result + channel +
-                 (out_row * c.out_width + grid.out_column + column * c.out_step) * c.out_channels;
+    const int64_t first =
+        channel + (out_row * c.out_width + grid.out_column + column * c.out_step) * c.out_channels;
 #pragma unroll
-    for (int m = 0; m < T::kBlocksM; ++m, out += line_floats) {
+    for (int m = 0; m < T::kBlocksM; ++m) {
       if (row + m >= grid.rows) break;
 #pragma unroll
       for (int n = 0; n < T::kBlocksN; ++n) {
-        const float* pair = &sums.values[m][n][2 * half];
-        const int valid = c.out_channels - channel - n * 8;
-        if constexpr (kChannels == Channels::kFours) {
-          if (valid > 0) *reinterpret_cast<float2*>(out + n * 8) = make_float2(pair[0], pair[1]);
-        } else {
-          if (valid > 0) out[n * 8] = pair[0];
-          if (valid > 1) out[n * 8 + 1] = pair[1];
-        }
+        visit(m, n, half, first + m * line_floats + n * 8, c.out_channels - channel - n * 8);
       }
+    }
+  }
+}
+
+// What is to be added to this lane's sums.
+template <class T, Channels kChannels>
+__device__ void LoadOther(const TapConvolution& c, const Item& item, const float* other,
+                          Sums<T>& added) {
+  ForEachPair<T>(c, item, [&](int m, int n, int half, int64_t offset, int valid) {
+    const float2 pair = LoadPair<kChannels>(other + offset, valid);
+    added.values[m][n][2 * half] = pair.x;
+    added.values[m][n][2 * half + 1] = pair.y;
+  });
+}
+
+// `other` is null or added.
+template <class T, Channels kChannels>
+__device__ void StoreResult(const TapConvolution& c, const Item& item, const Sums<T>& sums,
+                            const float* other, float* result) {
+  ForEachPair<T>(c, item, [&](int m, int n, int half, int64_t offset, int valid) {
+    float2 pair = make_float2(sums.values[m][n][2 * half], sums.values[m][n][2 * half + 1]);
+    if (other != nullptr) {
+      const float2 added = LoadPair<kChannels>(other + offset, valid);
+      pair = make_float2(pair.x + added.x, pair.y + added.y);
+    }
+    StorePair<kChannels>(result + offset, valid, pair);
+  });
+}
+
+template <class T>
+__device__ void AddTo(Sums<T>& sums, const Sums<T>& added) {
+#pragma unroll
+  for (int m = 0; m < T::kBlocksM; ++m) {
+#pragma unroll
+    for (int n = 0; n < T::kBlocksN; ++n) {
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sums.values[m][n][i] += added.values[m][n][i];
     }
   }
 }
@@ -229,15 +278,22 @@ __device__ void MultiplyPart(const TapGrid& grid, const TileArea& area, int step
 
 // Multiplies what comes in slots and stores the results.
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
-__device__ void DrainSlots(const TapConvolution& c, int slots, const float* shared, float* result) {
+__device__ void DrainSlots(const TapConvolution& c, int slots, const float* shared,
+                           const TapArrays& arrays) {
   const Items<T> items(c);
   const TileArea area = AreaOf<T>(c);
   const int slot_floats = SlotFloats<T>(c);
   const int tile_floats = T::kImages * area.pixels() * kPitch;
   Sums<T> sums;
+  // What is added comes while the last part of a window is multiplied; elsewhere blocks are many
+  // and have no registers for it.
+  constexpr bool kAddedEarly = kTaps == Taps::kWindow;
+  Sums<T> added;
   Part<T> part(c, items);
   for (bool more = true; more; more = part.Advance(c, items, slots)) {
     const float* tile = shared + part.slot * slot_floats;
+    const bool adds = arrays.other != nullptr && part.Last(c);
+    if (adds && kAddedEarly) LoadOther<T, kChannels>(c, part.item, arrays.other, added);
     WaitFor<T>(Slot::kFull, part.slot);
     // Whole blocks of eight; what there is not of them is zero.
     const int channels = min(kChannelsPerPart, c.channels - part.channel);
@@ -245,7 +301,9 @@ __device__ void DrainSlots(const TapConvolution& c, int slots, const float* shar
                                            tile + tile_floats, sums);
     Arrive<T>(Slot::kEmpty, part.slot);
     if (!part.Last(c)) continue;
-    StoreResult<T, kChannels>(c, part.item, sums, result);
+    if (adds && kAddedEarly) AddTo(sums, added);
+    StoreResult<T, kChannels>(c, part.item, sums, kAddedEarly ? nullptr : arrays.other,
+                              arrays.result);
     sums = {};
   }
 }

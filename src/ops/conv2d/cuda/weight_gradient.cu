@@ -275,10 +275,11 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   StoreSums<C>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements);
 }
 
-// sum[i] of `count` rows of `elements` floats. A block has kSumWidth columns of float4 and adds
-// kSumHeight strands of rows, then the strands in order.
-constexpr int kSumWidth = 8;
-constexpr int kSumHeight = 32;
+// sum[i] of `count` rows of `elements` floats. A block has kWidth columns and adds kHeight strands
+// of rows, then the strands as a tree.
+constexpr int kSumThreads = 256;
+// From so many rows on strands are many and columns few.
+constexpr int kManyRows = 80;
 
 template <class Vector>
 __device__ Vector Plus(const Vector& a, const Vector& b);
@@ -291,20 +292,21 @@ __device__ float4 Plus(const float4& a, const float4& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-template <class Vector>
-__global__ void __launch_bounds__(kSumWidth* kSumHeight)
+template <int kHeight, class Vector>
+__global__ void __launch_bounds__(kSumThreads)
     SumRowsKernel(const Vector* rows, int count, int64_t elements, Vector* sum) {
-  __shared__ Vector strands[kSumHeight][kSumWidth];
-  const int64_t element = int64_t{blockIdx.x} * kSumWidth + threadIdx.x;
+  constexpr int kWidth = kSumThreads / kHeight;
+  __shared__ Vector strands[kHeight][kWidth];
+  const int64_t element = int64_t{blockIdx.x} * kWidth + threadIdx.x;
   Vector total{};
   if (element < elements) {
-#pragma unroll 8
-    for (int row = static_cast<int>(threadIdx.y); row < count; row += kSumHeight) {
+#pragma unroll 4
+    for (int row = static_cast<int>(threadIdx.y); row < count; row += kHeight) {
       total = Plus(total, rows[row * elements + element]);
     }
   }
   strands[threadIdx.y][threadIdx.x] = total;
-  for (int half = kSumHeight / 2; half > 0; half /= 2) {
+  for (int half = kHeight / 2; half > 0; half /= 2) {
     __syncthreads();
     if (static_cast<int>(threadIdx.y) >= half) continue;
     total = Plus(total, strands[threadIdx.y + half][threadIdx.x]);
@@ -316,9 +318,14 @@ __global__ void __launch_bounds__(kSumWidth* kSumHeight)
 template <class Vector>
 void LaunchSumRows(cudaStream_t stream, const Vector* rows, int count, int64_t elements,
                    Vector* sum) {
-  const auto blocks = static_cast<unsigned>((elements + kSumWidth - 1) / kSumWidth);
-  SumRowsKernel<<<blocks, dim3(kSumWidth, kSumHeight), 0, stream>>>(rows, count, elements, sum);
-  THIMBLE_CUDA_LAUNCHED();
+  const auto launch = [&]<int kHeight>() {
+    constexpr int kWidth = kSumThreads / kHeight;
+    const auto blocks = static_cast<unsigned>((elements + kWidth - 1) / kWidth);
+    SumRowsKernel<kHeight>
+        <<<blocks, dim3(kWidth, kHeight), 0, stream>>>(rows, count, elements, sum);
+    THIMBLE_CUDA_LAUNCHED();
+  };
+  count < kManyRows ? launch.template operator()<8>() : launch.template operator()<32>();
 }
 
 template <class C>

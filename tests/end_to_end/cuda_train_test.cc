@@ -35,8 +35,9 @@ class CudaTrainEndToEnd : public ThimbleFixture {
 };
 
 TEST_F(CudaTrainEndToEnd, MeasuresWhatWasPlanned) {
+  int runs = 0;
   for (const char* options : {"", "--math fp32 ", "--prefetch 0 ", "--prefetch 1 "}) {
-    const std::string out = At("run" + std::to_string(std::string(options).size()));
+    const std::string out = At("run" + std::to_string(runs++));
     RunWell(Options(2) + "--device cuda " + options + "--out " + out);
     const auto summary = SummaryOf(out);
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << options;

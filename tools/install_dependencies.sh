@@ -40,4 +40,6 @@ install_packages() {
 # A compiler cache is used where there is one, and not missed where there is none.
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
+  # What precompiled headers need.
+  export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 fi

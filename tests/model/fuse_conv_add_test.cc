@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "tests/support/model_graphs.h"
+#include "tests/support/residual_training.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/model/network_builder.h"
 #include "thimble/ops/builtin_ops.h"
@@ -90,6 +92,20 @@ TEST_F(FuseConvAddTest, KeepsAConvolutionThatIsAnOutput) {
 TEST_F(FuseConvAddTest, EveryBlockOfAWideResNetHasOne) {
   const Graph graph = TrainingGraph("wrn-10-1", 2);
   EXPECT_EQ(CountOps(graph, "conv2d_add"), 3U);
+}
+
+TEST(FuseConvAddTrainingTest, TrainsToTheSameBitsOnEveryTarget) {
+  const auto built = MakeResidualNetwork();
+  Graph fused = built.graph;
+  FuseConvAdd(fused);
+  ASSERT_EQ(CountOps(fused, "conv2d_add"), 1U);
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_TRUE(PinSimdTarget(target).ok());
+    EXPECT_EQ(TrainThreeSteps(fused, built.inits, BuiltinOps()),
+              TrainThreeSteps(built.graph, built.inits, BuiltinOps()))
+        << target;
+  }
+  ASSERT_TRUE(PinSimdTarget("auto").ok());
 }
 
 }  // namespace

@@ -83,6 +83,9 @@ Result<void> CheckCudaIsBuilt() { return {}; }
 Result<void> CheckCudaDevice() {
   // All code is loaded with the context: nothing is, later, while a step is recorded or measured.
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
+  int driver = 0;
+  THIMBLE_TRY(Succeeded(cudaDriverGetVersion(&driver), "cannot ask for the driver"));
+  if (driver == 0) return BadInput("--device cuda: no CUDA device: no NVIDIA driver is installed");
   int num_gpus = 0;
   THIMBLE_TRY(Succeeded(cudaGetDeviceCount(&num_gpus), "no CUDA device"));
   if (num_gpus == 0) return BadInput("--device cuda: no CUDA device");

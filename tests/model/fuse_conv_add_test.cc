@@ -2,22 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/support/model_graphs.h"
 #include "tests/support/residual_training.h"
-#include "thimble/device/cpu/simd_target.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/model/network_builder.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
 namespace {
-
-size_t CountOps(const Graph& graph, std::string_view op) {
-  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                           [&](const Node& node) { return node.op == op; }));
-}
 
 class FuseConvAddTest : public testing::Test {
  protected:
@@ -99,13 +91,7 @@ TEST(FuseConvAddTrainingTest, TrainsToTheSameBitsOnEveryTarget) {
   Graph fused = built.graph;
   FuseConvAdd(fused);
   ASSERT_EQ(CountOps(fused, "conv2d_add"), 1U);
-  for (const std::string& target : SupportedSimdTargets()) {
-    ASSERT_TRUE(PinSimdTarget(target).ok());
-    EXPECT_EQ(TrainThreeSteps(fused, built.inits, BuiltinOps()),
-              TrainThreeSteps(built.graph, built.inits, BuiltinOps()))
-        << target;
-  }
-  ASSERT_TRUE(PinSimdTarget("auto").ok());
+  ExpectSameTraining(fused, built);
 }
 
 }  // namespace

@@ -2,21 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/support/model_graphs.h"
 #include "tests/support/residual_training.h"
-#include "thimble/device/cpu/simd_target.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
 namespace {
-
-size_t CountOps(const Graph& graph, std::string_view op) {
-  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                           [&](const Node& node) { return node.op == op; }));
-}
 
 class FuseNormReluTest : public testing::TestWithParam<Mode> {
  protected:
@@ -109,13 +101,7 @@ TEST(FuseNormReluTrainingTest, TrainsToTheSameBitsOnEveryTarget) {
   FuseNormRelu(fused);
   ASSERT_EQ(CountOps(built.graph, "relu"), 3U);
   ASSERT_EQ(CountOps(fused, "relu"), 0U);
-  for (const std::string& target : SupportedSimdTargets()) {
-    ASSERT_TRUE(PinSimdTarget(target).ok());
-    EXPECT_EQ(TrainThreeSteps(fused, built.inits, BuiltinOps()),
-              TrainThreeSteps(built.graph, built.inits, BuiltinOps()))
-        << target;
-  }
-  ASSERT_TRUE(PinSimdTarget("auto").ok());
+  ExpectSameTraining(fused, built);
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 #include "tests/support/residual_training.h"
 
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 
 #include "thimble/base/check.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/exec/executor.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/ops/builtin_ops.h"
@@ -55,6 +59,21 @@ std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
     contents[resident.name].assign(bytes.begin(), bytes.end());
   }
   return contents;
+}
+
+size_t CountOps(const Graph& graph, std::string_view op) {
+  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                           [&](const Node& node) { return node.op == op; }));
+}
+
+void ExpectSameTraining(const Graph& rewritten, const NetworkBuilder::Built& built) {
+  for (const std::string& target : SupportedSimdTargets()) {
+    ASSERT_TRUE(PinSimdTarget(target).ok());
+    EXPECT_EQ(TrainThreeSteps(rewritten, built.inits, BuiltinOps()),
+              TrainThreeSteps(built.graph, built.inits, BuiltinOps()))
+        << target;
+  }
+  ASSERT_TRUE(PinSimdTarget("auto").ok());
 }
 
 }  // namespace thimble

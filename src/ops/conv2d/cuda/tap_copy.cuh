@@ -177,7 +177,7 @@ struct SourceCopy {
 // are on their way before the slot has to be empty.
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __device__ void FillSlots(const TapConvolution& c, int slots, const float* source,
-                          const float* weights, float* shared) {
+                          const float* weights, float* shared, Handovers& handovers) {
   const Items<T> items(c);
   const TileArea area = AreaOf<T>(c);
   const int pixels = T::kImages * area.pixels();
@@ -207,7 +207,7 @@ __device__ void FillSlots(const TapConvolution& c, int slots, const float* sourc
     };
     if (source_batches > 0) load_source(0);
     if (weight_batches > 0) load_weights(0);
-    if (count >= slots) WaitFor<T>(Slot::kEmpty, part.slot);
+    if (count >= slots) handovers.empty[part.slot].Wait(!part.odd);
     if (source_batches > 0) source_copy.Store(pixels, 0, tile);
     if (weight_batches > 0) weight_copy.Store(grid, 0, weight_tile);
     for (int batch = 1; batch < source_batches; ++batch) {
@@ -218,10 +218,8 @@ __device__ void FillSlots(const TapConvolution& c, int slots, const float* sourc
       load_weights(batch);
       weight_copy.Store(grid, batch, weight_tile);
     }
-    Arrive<T>(Slot::kFull, part.slot);
+    handovers.full[part.slot].Arrive();
   }
-  // Nobody arrives at a barrier where nobody waits.
-  for (int i = max(0, count - slots); i < count; ++i) WaitFor<T>(Slot::kEmpty, i % slots);
 }
 
 }  // namespace thimble::tap

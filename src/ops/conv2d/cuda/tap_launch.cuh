@@ -25,10 +25,13 @@ template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __global__ void __launch_bounds__(2 * T::kThreads, kMostBlocks<T, kTaps>)
     TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots, TapArrays arrays) {
   extern __shared__ float shared[];
+  __shared__ Handovers handovers;
+  handovers.Make<T>();
   if (threadIdx.x >= T::kThreads) {
-    FillSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, arrays.source, arrays.weights, shared);
+    FillSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, arrays.source, arrays.weights, shared,
+                                                   handovers);
   } else {
-    DrainSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, shared, arrays);
+    DrainSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, shared, arrays, handovers);
   }
 }
 
@@ -54,6 +57,7 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
     THIMBLE_CUDA(cudaDeviceGetAttribute(&d.multiprocessors, cudaDevAttrMultiProcessorCount, id));
     THIMBLE_CUDA(
         cudaDeviceGetAttribute(&d.shared_bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, id));
+    d.shared_bytes -= static_cast<int>(sizeof(Handovers));
     THIMBLE_CUDA(
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, d.shared_bytes));
     return d;
@@ -64,7 +68,9 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
   const int table_bytes = static_cast<int>(TableBytes<T>(c));
   const auto slots_with = [&](int blocks) {
     // A kilobyte of each block is the system's.
-    const int bytes = blocks == 1 ? device.shared_bytes : device.shared_bytes / blocks - 1024;
+    const int own = static_cast<int>(sizeof(Handovers));
+    const int bytes =
+        blocks == 1 ? device.shared_bytes : (device.shared_bytes + own) / blocks - 1024 - own;
     return (bytes - table_bytes) / slot_bytes;
   };
   int at_once = kMostBlocks<T, kTaps>;

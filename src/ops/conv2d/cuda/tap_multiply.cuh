@@ -279,7 +279,7 @@ __device__ void MultiplyPart(const TapGrid& grid, const TileArea& area, int step
 // Multiplies what comes in slots and stores the results.
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __device__ void DrainSlots(const TapConvolution& c, int slots, const float* shared,
-                           const TapArrays& arrays) {
+                           const TapArrays& arrays, Handovers& handovers) {
   const Items<T> items(c);
   const TileArea area = AreaOf<T>(c);
   const int slot_floats = SlotFloats<T>(c);
@@ -294,12 +294,12 @@ __device__ void DrainSlots(const TapConvolution& c, int slots, const float* shar
     const float* tile = shared + part.slot * slot_floats;
     const bool adds = arrays.other != nullptr && part.Last(c);
     if (adds && kAddedEarly) LoadOther<T, kChannels>(c, part.item, arrays.other, added);
-    WaitFor<T>(Slot::kFull, part.slot);
+    handovers.full[part.slot].Wait(part.odd);
     // Whole blocks of eight; what there is not of them is zero.
     const int channels = min(kChannelsPerPart, c.channels - part.channel);
     MultiplyPart<T, kMath, kLayout, kTaps>(c.grids[part.item.grid], area, c.step, channels, tile,
                                            tile + tile_floats, sums);
-    Arrive<T>(Slot::kEmpty, part.slot);
+    handovers.empty[part.slot].Arrive();
     if (!part.Last(c)) continue;
     if (adds && kAddedEarly) AddTo(sums, added);
     StoreResult<T, kChannels>(c, part.item, sums, kAddedEarly ? nullptr : arrays.other,

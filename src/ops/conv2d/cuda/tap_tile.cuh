@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "thimble/device/cuda/handover.cuh"
 #include "thimble/ops/conv2d/cuda/image_tile.cuh"
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 
@@ -68,26 +69,29 @@ __device__ int WarpOfRole() {
 }
 
 // A barrier for the threads of one role.
-inline constexpr int kRoleBarrier = 1 + 2 * kMaxSlots;
+inline constexpr int kRoleBarrier = 1;  // 0 is __syncthreads
 
 template <class T>
 __device__ void SyncCopiers() {
   asm volatile("bar.sync %0, %1;" ::"n"(kRoleBarrier), "n"(T::kThreads) : "memory");
 }
 
-// Barriers of a slot: it is full or empty. The ones arrive, the others wait for them.
-enum class Slot { kFull, kEmpty };
+// Those that copy and those that multiply hand slots over to each other.
+struct Handovers {
+  Handover full[kMaxSlots], empty[kMaxSlots];
 
-template <class T>
-__device__ void Arrive(Slot state, int slot) {
-  const int barrier = 1 + slot + (state == Slot::kFull ? 0 : kMaxSlots);  // 0 is __syncthreads
-  asm volatile("bar.arrive %0, %1;" ::"r"(barrier), "n"(2 * T::kThreads) : "memory");
-}
-template <class T>
-__device__ void WaitFor(Slot state, int slot) {
-  const int barrier = 1 + slot + (state == Slot::kFull ? 0 : kMaxSlots);
-  asm volatile("bar.sync %0, %1;" ::"r"(barrier), "n"(2 * T::kThreads) : "memory");
-}
+  // All threads of a block call it.
+  template <class T>
+  __device__ void Make() {
+    if (threadIdx.x == 0) {
+      for (int slot = 0; slot < kMaxSlots; ++slot) {
+        full[slot].Make(T::kThreads);
+        empty[slot].Make(T::kThreads);
+      }
+    }
+    __syncthreads();
+  }
+};
 
 template <class T>
 __host__ __device__ TileArea AreaOf(const TapConvolution& c) {
@@ -177,6 +181,7 @@ struct Part {
   Item item;
   int channel = 0;  // the part's first
   int slot = 0;
+  bool odd = false;  // the number of times that this slot was used before
 
   __device__ Part(const TapConvolution& c, const Items<T>& items)
       : index(static_cast<int>(blockIdx.x)), item(items.At(c, index)) {}
@@ -192,7 +197,10 @@ struct Part {
   }
   // To the next one. Says whether there is one.
   __device__ bool Advance(const TapConvolution& c, const Items<T>& items, int slots) {
-    slot = slot + 1 < slots ? slot + 1 : 0;
+    if (++slot == slots) {
+      slot = 0;
+      odd = !odd;
+    }
     if (!Last(c)) {
       channel += kChannelsPerPart;
       return true;

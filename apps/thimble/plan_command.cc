@@ -6,7 +6,7 @@
 #include "thimble/data/image_dataset.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/plan/plan_json.h"
+#include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
 #include "thimble/train/training_program.h"
 
@@ -28,15 +28,9 @@ Result<int> RunPlan(const PlanFlags& flags) {
                            MakeTrainingProgram(config, data.images, data.counts, ops));
   THIMBLE_ASSIGN_OR_RETURN(const int64_t plain_arena_bytes,
                            PlainArenaBytes(config, data.images, data.counts, ops));
-  if (flags.json) {
-    fmt::print("{}", PlanSummaryJson(
-                         planned.program, ops,
-                         {config.model, config.batch, config.budget_bytes, plain_arena_bytes}));
-  } else {
-    fmt::print("{}", PlanText(planned.program, ops,
-                              fmt::format("{}, batch {}", config.model, config.batch),
-                              config.budget_bytes));
-  }
+  const PlanAnswer answer{config.model, config.batch, config.budget_bytes, plain_arena_bytes,
+                          RecordOf(planned.program, ops)};
+  fmt::print("{}", flags.json ? ToJson(answer) : PlanText(answer));
   THIMBLE_TRY(CheckBudget(planned.program, config.budget_bytes));
   return 0;
 }

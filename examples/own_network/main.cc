@@ -44,7 +44,9 @@ thimble::Result<void> PrintPlan(const thimble::TrainConfig& config) {
   THIMBLE_ASSIGN_OR_RETURN(const auto model, MakeSmallNetwork(data.images));
   THIMBLE_ASSIGN_OR_RETURN(const auto planned,
                            thimble::MakeTrainingProgram(config, model, data.counts, ops));
-  fmt::print("{}\n", thimble::PlanText(planned.program, ops, "small", config.budget_bytes));
+  fmt::print("{}\n", thimble::PlanText({.model = "small",
+                                        .batch = config.batch,
+                                        .record = thimble::RecordOf(planned.program, ops)}));
   return {};
 }
 

@@ -1,135 +1,279 @@
 #include "thimble/plan/plan_json.h"
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
-#include "thimble/plan/cost.h"
-#include "thimble/plan/memory/accounting.h"
-#include "thimble/plan/pipeline.h"
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
 
 namespace thimble {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json CategoriesJson(const MemoryAccount& account) {
-  Json json;
+// Members with their names, the same for both directions.
+template <class Step, class Visit>
+void VisitStep(Step& step, const Visit& visit) {
+  visit("op", step.op);
+  visit("kernel", step.kernel);
+  visit("layer", step.layer);
+  visit("phase", step.phase);
+  visit("flops", step.flops);
+  visit("moved_bytes", step.moved_bytes);
+  visit("inputs", step.inputs);
+  visit("outputs", step.outputs);
+}
+
+template <class Technique, class Visit>
+void VisitTechnique(Technique& technique, const Visit& visit) {
+  visit("name", technique.name);
+  visit("class", technique.exactness);
+  visit("what", technique.what);
+  visit("done", technique.done);
+  visit("saved_bytes", technique.saved_bytes);
+  visit("added_flops", technique.added_flops);
+}
+
+template <class Held, class Visit>
+void VisitHolding(Held& holding, const Visit& visit) {
+  visit("name", holding.name);
+  visit("layer", holding.layer);
+  visit("phase", holding.phase);
+  visit("shape", holding.shape);
+  visit("category", holding.category);
+  visit("buffer", holding.buffer);
+  visit("offset", holding.offset);
+  visit("bytes", holding.size_bytes);
+  visit("first", holding.live.first);
+  visit("end", holding.live.end);
+  visit("resident", holding.resident);
+}
+
+template <class Plan, class Visit>
+void VisitTotals(Plan& plan, const Visit& visit) {
+  visit("name", plan.name);
+  visit("device", plan.device);
+  visit("parameters", plan.parameters);
+  visit("arena_bytes", plan.arena_bytes);
+  visit("lower_bound_bytes", plan.lower_bound_bytes);
+  visit("forward_flops", plan.forward_flops);
+  visit("step_flops", plan.step_flops);
+  visit("recompute_flops", plan.recompute_flops);
+}
+
+// Writing.
+
+struct ToMember {
+  Json& json;
+  template <class T>
+  void operator()(const char* name, const T& member) const {
+    json[name] = member;
+  }
+  void operator()(const char* name, const Category& category) const { json[name] = Name(category); }
+};
+
+// A line for each element.
+template <class Elements, class VisitElement>
+std::string Lines(const Elements& elements, const VisitElement& visit_element) {
+  std::string text = "[";
+  for (const auto& element : elements) {
+    Json json;
+    visit_element(element, ToMember{json});
+    text += (text.size() > 1 ? ",\n" : "\n") + json.dump();
+  }
+  return text + "]";
+}
+
+std::string PlanText(const PlanRecord& plan) {
+  const MemoryAccount account = Account(plan);
+  Json totals;
+  VisitTotals(plan, ToMember{totals});
+  totals["peak_step"] = account.peak_step;
+  Json& categories = totals["categories"];
   for (size_t index = 0; index < kNumCategories; ++index) {
-    json[std::string(Name(static_cast<Category>(index)))] = account.at_peak[index];
+    categories[std::string(Name(static_cast<Category>(index)))] = account.at_peak[index];
   }
-  json["gaps"] = account.gap_bytes;
-  return json;
+  categories["gaps"] = account.gap_bytes;
+  std::string text = totals.dump();
+  text.pop_back();  // the brace: more follows
+  const auto technique = [](const auto& element, const auto& to) { VisitTechnique(element, to); };
+  const auto step = [](const auto& element, const auto& to) { VisitStep(element, to); };
+  const auto holding = [](const auto& element, const auto& to) { VisitHolding(element, to); };
+  text += ",\n\"techniques\":" + Lines(plan.techniques, technique);
+  text += ",\n\"steps\":" + Lines(plan.steps, step);
+  text += ",\n\"holdings\":" + Lines(plan.holdings, holding);
+  return text + "}";
 }
 
-Json StepsJson(const Plan& plan, const OpRegistry& ops) {
-  Json steps = Json::array();
-  for (const Step& step : plan.steps) {
-    const Node& node = plan.graph.node(step.node);
-    Json inputs = Json::array();
-    Json outputs = Json::array();
-    for (ValueId id : node.inputs) inputs.push_back(plan.graph.value(id).name);
-    for (ValueId id : node.outputs) outputs.push_back(plan.graph.value(id).name);
-    steps.push_back({{"op", node.op},
-                     {"layer", node.layer},
-                     {"phase", Name(node.phase)},
-                     {"kernel", ops.Get(node.op).kernels()[step.kernel].name},
-                     {"inputs", inputs},
-                     {"outputs", outputs}});
-  }
-  return steps;
-}
+// Reading.
 
-Json BuffersJson(const Plan& plan) {
-  Json buffers = Json::array();
-  for (const Placement& placement : plan.placements) {
-    buffers.push_back({{"name", placement.name},
-                       {"offset", placement.offset},
-                       {"bytes", placement.size_bytes},
-                       {"first", placement.live.first},
-                       {"end", placement.live.end},
-                       {"resident", placement.resident}});
+// Where a reader is and what was wrong first.
+class Reader {
+ public:
+  bool failed() const { return !error_.empty(); }
+  const std::string& error() const { return error_; }
+  void Fail(const std::string& where, const std::string& expected) {
+    if (!failed()) error_ = fmt::format("{}: expected {}", where, expected);
   }
-  return buffers;
-}
 
-Json DecisionsJson(const Plan& plan) {
-  Json decisions = Json::array();
-  for (const Decision& decision : plan.decisions) {
-    decisions.push_back({{"pass", decision.pass},
-                         {"what", decision.what},
-                         {"saved_bytes", decision.saved_bytes},
-                         {"added_flops", decision.added_flops}});
+ private:
+  std::string error_;
+};
+
+bool Convert(const Json& json, std::string& text) {
+  if (!json.is_string()) return false;
+  text = json.get<std::string>();
+  return true;
+}
+bool Convert(const Json& json, int64_t& number) {
+  if (!json.is_number_integer()) return false;
+  if (json.is_number_unsigned() &&
+      json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+    return false;
   }
-  return decisions;
+  number = json.get<int64_t>();
+  return true;
 }
-
-Json TechniquesJson(const Plan& plan) {
-  Json techniques = Json::array();
-  for (const auto& pass : PlanPasses()) {
-    for (const Decision& decision : plan.decisions) {
-      if (decision.pass != pass->Info().name) continue;
-      techniques.push_back({{"name", decision.pass},
-                            {"class", Name(pass->Info().exactness)},
-                            {"what", pass->Info().what},
-                            {"done", decision.what},
-                            {"saved_bytes", decision.saved_bytes},
-                            {"added_flops", decision.added_flops}});
+// No count or size is beyond what an int64 can hold.
+bool Convert(const Json& json, size_t& number) {
+  int64_t wide = 0;
+  if (!Convert(json, wide) || wide < 0) return false;
+  number = static_cast<size_t>(wide);
+  return true;
+}
+bool Convert(const Json& json, bool& flag) {
+  if (!json.is_boolean()) return false;
+  flag = json.get<bool>();
+  return true;
+}
+bool Convert(const Json& json, Category& category) {
+  for (size_t index = 0; index < kNumCategories; ++index) {
+    const auto candidate = static_cast<Category>(index);
+    if (json.is_string() && json.get_ref<const std::string&>() == Name(candidate)) {
+      category = candidate;
+      return true;
     }
   }
-  return techniques;
+  return false;
+}
+bool Convert(const Json& json, std::vector<std::string>& texts) {
+  if (!json.is_array()) return false;
+  for (const Json& element : json) {
+    if (!Convert(element, texts.emplace_back())) return false;
+  }
+  return true;
+}
+
+const char* Expected(const std::string&) { return "a text"; }
+const char* Expected(int64_t) { return "a whole number"; }
+const char* Expected(size_t) { return "a whole number, 0 or more"; }
+const char* Expected(bool) { return "true or false"; }
+const char* Expected(Category) { return "a category"; }
+const char* Expected(const std::vector<std::string>&) { return "a list of texts"; }
+
+struct FromMember {
+  Reader& reader;
+  const Json& json;
+  const std::string& where;
+  template <class T>
+  void operator()(const char* name, T& member) const {
+    const auto found = json.find(name);
+    if (found == json.end() || !Convert(*found, member)) {
+      reader.Fail(fmt::format("{}.{}", where, name), Expected(member));
+    }
+  }
+};
+
+template <class Element, class VisitElement>
+void ReadList(Reader& reader, const Json& parent, const std::string& where, const char* name,
+              const VisitElement& visit_element, std::vector<Element>& elements) {
+  const auto list = parent.find(name);
+  if (list == parent.end() || !list->is_array()) {
+    return reader.Fail(fmt::format("{}.{}", where, name), "a list");
+  }
+  for (size_t index = 0; index < list->size() && !reader.failed(); ++index) {
+    const std::string place = fmt::format("{}.{}[{}]", where, name, index);
+    if (!(*list)[index].is_object()) return reader.Fail(place, "an object");
+    visit_element(elements.emplace_back(), FromMember{reader, (*list)[index], place});
+  }
+}
+
+// Far beyond any plan; keep sums below 2^63 and the time for a hostile file below seconds.
+constexpr size_t kMaxArenaBytes = size_t{1} << 44;
+constexpr size_t kMaxHoldings = size_t{1} << 18;
+constexpr size_t kMaxSteps = size_t{1} << 16;
+constexpr size_t kMaxCells = size_t{1} << 28;  // holdings times steps
+
+bool Sensible(const PlanRecord& plan) {
+  return plan.arena_bytes <= kMaxArenaBytes && plan.holdings.size() <= kMaxHoldings &&
+         plan.steps.size() <= kMaxSteps && plan.holdings.size() * plan.steps.size() <= kMaxCells;
+}
+
+// Whether everything that is held lies in the arena and lives within the steps.
+void CheckHoldings(Reader& reader, const PlanRecord& plan, const std::string& where) {
+  const size_t num_steps = std::max<size_t>(plan.steps.size(), 1);
+  for (size_t index = 0; index < plan.holdings.size(); ++index) {
+    const Holding& holding = plan.holdings[index];
+    const bool inside = holding.offset <= plan.arena_bytes &&
+                        holding.size_bytes <= plan.arena_bytes - holding.offset;
+    const std::string place = fmt::format("{}.holdings[{}]", where, index);
+    if (!inside) return reader.Fail(place, "bytes inside the arena");
+    if (holding.live.first >= holding.live.end || holding.live.end > num_steps) {
+      return reader.Fail(place, "a life within the steps");
+    }
+  }
+}
+
+// Whether the bytes held at each step fit: things that are held together do not overlap.
+void CheckAccount(Reader& reader, const PlanRecord& plan, const std::string& where) {
+  if (reader.failed()) return;
+  for (const CategoryBytes& bytes : Account(plan).at_step) {
+    if (Total(bytes) > plan.arena_bytes) {
+      return reader.Fail(where, "no more bytes held than the arena has");
+    }
+  }
+}
+
+void ReadPlan(Reader& reader, const Json& json, const std::string& where, PlanRecord& plan) {
+  if (!json.is_object()) return reader.Fail(where, "an object");
+  VisitTotals(plan, FromMember{reader, json, where});
+  const auto technique = [](auto& element, const auto& from) { VisitTechnique(element, from); };
+  const auto step = [](auto& element, const auto& from) { VisitStep(element, from); };
+  const auto holding = [](auto& element, const auto& from) { VisitHolding(element, from); };
+  ReadList(reader, json, where, "techniques", technique, plan.techniques);
+  ReadList(reader, json, where, "steps", step, plan.steps);
+  ReadList(reader, json, where, "holdings", holding, plan.holdings);
+  if (reader.failed()) return;
+  if (!Sensible(plan)) return reader.Fail(where, "a plan of sensible size");
+  CheckHoldings(reader, plan, where);
+  CheckAccount(reader, plan, where);
 }
 
 }  // namespace
 
-std::string ProgramJson(const Program& program, const OpRegistry& ops) {
-  Json json;
-  json["arena_bytes"] = program.arena_bytes;
-  Json& residents = json["residents"] = Json::array();
-  for (const Resident& resident : program.residents.residents) {
-    residents.push_back({{"name", resident.name},
-                         {"category", Name(resident.category)},
-                         {"offset", resident.offset},
-                         {"bytes", resident.size_bytes}});
+std::string ToJson(const ProgramRecord& record) {
+  std::string text = fmt::format("{{\"arena_bytes\":{},\n\"plans\":[", record.arena_bytes);
+  for (size_t index = 0; index < record.plans.size(); ++index) {
+    text += (index > 0 ? ",\n" : "\n") + PlanText(record.plans[index]);
   }
-  Json& plans = json["plans"] = Json::array();
-  for (size_t index = 0; index < program.plans.size(); ++index) {
-    const Plan& plan = program.plans[index];
-    const MemoryAccount account = Account(plan);
-    plans.push_back({{"name", program.names[index]},
-                     {"device", Name(plan.device)},
-                     {"arena_bytes", plan.arena_bytes},
-                     {"lower_bound_bytes", plan.lower_bound_bytes},
-                     {"peak_step", account.peak_step},
-                     {"categories", CategoriesJson(account)},
-                     {"decisions", DecisionsJson(plan)},
-                     {"steps", StepsJson(plan, ops)},
-                     {"buffers", BuffersJson(plan)}});
-  }
-  return json.dump(1) + "\n";
+  return text + "]}\n";
 }
 
-std::string PlanSummaryJson(const Program& program, const OpRegistry& ops,
-                            const PlanSummaryInput& input) {
-  const Plan& plan = program.plans.front();
-  const MemoryAccount account = Account(plan);
-  const GraphCost cost = CostOf(plan.graph, ops);
-  const auto arena_bytes = static_cast<int64_t>(program.arena_bytes);
-  Json json;
-  json["model"] = input.model;
-  json["batch"] = input.batch;
-  json["device"] = Name(plan.device);
-  json["fits"] = input.budget_bytes <= 0 || arena_bytes <= input.budget_bytes;
-  if (input.budget_bytes > 0) json["budget_bytes"] = input.budget_bytes;
-  json["parameters"] = CountParameters(plan.graph);
-  json["arena_bytes"] = arena_bytes;
-  json["kept_bytes"] = account.kept_bytes;
-  json["plain_arena_bytes"] = input.plain_arena_bytes;
-  json["lower_bound_bytes"] = plan.lower_bound_bytes;
-  json["categories"] = CategoriesJson(account);
-  json["techniques"] = TechniquesJson(plan);
-  json["flops"] = {{"forward", cost.forward_flops},
-                   {"step", cost.step_flops},
-                   {"recompute", cost.recompute_flops}};
-  return json.dump(1) + "\n";
+Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return BadInput("is not a JSON object");
+  ProgramRecord record;
+  Reader reader;
+  FromMember{reader, json, "top"}("arena_bytes", record.arena_bytes);
+  const auto plans = json.find("plans");
+  if (plans == json.end() || !plans->is_array() || plans->empty()) {
+    reader.Fail("plans", "a list with at least one plan");
+  }
+  for (size_t index = 0; !reader.failed() && index < plans->size(); ++index) {
+    ReadPlan(reader, (*plans)[index], fmt::format("plans[{}]", index), record.plans.emplace_back());
+  }
+  if (reader.failed()) return BadInput(reader.error());
+  return record;
 }
 
 }  // namespace thimble

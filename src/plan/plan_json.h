@@ -1,25 +1,20 @@
-// Programs as JSON: the run folder's plan.json and the answer of `thimble plan --json`.
+// Plans as JSON: the run folder's plan.json, written and read.
 #pragma once
 
-#include <cstdint>
 #include <string>
+#include <string_view>
 
-#include "thimble/graph/op_def.h"
-#include "thimble/plan/program.h"
+#include "thimble/base/result.h"
+#include "thimble/plan/program_record.h"
 
 namespace thimble {
 
-// Everything: every step, buffer and resident of every plan.
-std::string ProgramJson(const Program& program, const OpRegistry& ops);
+// Everything, one line per step and holding, with totals that readers need not work out: the peak
+// step and the categories there.
+std::string ToJson(const ProgramRecord& record);
 
-struct PlanSummaryInput {
-  std::string model;
-  int64_t batch = 0;
-  int64_t budget_bytes = 0;       // 0: none
-  int64_t plain_arena_bytes = 0;  // the same work without any technique
-};
-// Totals, categories at the peak, techniques and arithmetic of the program's first plan (training).
-std::string PlanSummaryJson(const Program& program, const OpRegistry& ops,
-                            const PlanSummaryInput& input);
+// The record that ToJson wrote. Distrusts the text: what it returns has live ranges within the
+// steps, bytes within the arena and at least one plan. An error says where and what was expected.
+Result<ProgramRecord> ProgramRecordFromJson(std::string_view text);
 
 }  // namespace thimble

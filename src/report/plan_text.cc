@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "thimble/base/byte_size.h"
-#include "thimble/plan/cost.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/report/text_table.h"
 
@@ -30,37 +29,33 @@ std::string CategoryTable(const MemoryAccount& account, size_t arena_bytes) {
   return table.ToString();
 }
 
-std::string LargestTable(const Plan& plan, const MemoryAccount& account) {
+std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account) {
   TextTable table({"largest then", "bytes", "shape"});
-  for (const LiveBuffer& live : LargestAt(plan, account.peak_step, kLargestShown)) {
-    table.AddRow({plan.placement(live.buffer).name, Bytes(live.size_bytes),
-                  live.value.valid() ? ToString(plan.graph.value(live.value).shape) : ""});
+  for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestShown)) {
+    table.AddRow({held.name, Bytes(held.size_bytes), held.shape});
   }
   return table.ToString();
 }
 
 }  // namespace
 
-std::string PlanText(const Program& program, const OpRegistry& ops, const std::string& title,
-                     int64_t budget_bytes) {
-  const Plan& plan = program.plans.front();
+std::string PlanText(const PlanAnswer& answer) {
+  const PlanRecord& plan = answer.plan();
   const MemoryAccount account = Account(plan);
-  const GraphCost cost = CostOf(plan.graph, ops);
-  std::string text = fmt::format("{}, {}: {} parameters\n\n", title, Name(plan.device),
-                                 CountParameters(plan.graph));
+  std::string text = fmt::format("{}, batch {}, {}: {} parameters\n\n", answer.model, answer.batch,
+                                 plan.device, plan.parameters);
   text += CategoryTable(account, plan.arena_bytes) + "\n" + LargestTable(plan, account) + "\n";
   text += fmt::format("arena {} ({} bytes), at least {} for this order; kept {}\n",
-                      Bytes(program.arena_bytes), program.arena_bytes,
+                      Bytes(answer.record.arena_bytes), answer.record.arena_bytes,
                       Bytes(plan.lower_bound_bytes), Bytes(account.kept_bytes));
   text += fmt::format("arithmetic {:.2f} GFLOP forward, {:.2f} GFLOP per step\n",
-                      static_cast<double>(cost.forward_flops) / 1e9,
-                      static_cast<double>(cost.step_flops) / 1e9);
-  for (const Decision& decision : plan.decisions) {
-    if (decision.pass == "kernels") text += fmt::format("{}: equal to rounding\n", decision.what);
+                      static_cast<double>(plan.forward_flops) / 1e9,
+                      static_cast<double>(plan.step_flops) / 1e9);
+  for (const TechniqueRecord& technique : plan.techniques) {
+    if (technique.name == "kernels") text += fmt::format("{}: equal to rounding\n", technique.done);
   }
-  const auto arena_bytes = static_cast<int64_t>(program.arena_bytes);
-  if (budget_bytes > 0 && arena_bytes <= budget_bytes) {
-    text += fmt::format("fits the budget of {}\n", FormatBytes(budget_bytes));
+  if (answer.budget_bytes > 0 && answer.fits()) {
+    text += fmt::format("fits the budget of {}\n", FormatBytes(answer.budget_bytes));
   }
   return text;
 }

@@ -171,7 +171,7 @@ Result<void> Trainer::StartOrResume() {
   queue_.emplace(*executor_);
   // Also where a run goes on: it may have got more epochs or other threads.
   THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
-  THIMBLE_TRY(folder_->Write("plan.json", ProgramJson(program_.program, ops_)));
+  THIMBLE_TRY(folder_->Write("plan.json", ToJson(RecordOf(program_.program, ops_))));
   return folder_->StartMetrics(state_.metrics_bytes);
 }
 

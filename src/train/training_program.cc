@@ -189,10 +189,9 @@ Result<void> CheckBudget(const Program& program, int64_t budget_bytes) {
                        [](const Plan& a, const Plan& b) { return a.arena_bytes < b.arena_bytes; });
   const MemoryAccount account = Account(*worst);
   std::string largest;
-  for (const LiveBuffer& live : LargestAt(*worst, account.peak_step, 3)) {
-    largest +=
-        fmt::format("{}{} {}", largest.empty() ? "" : ", ", worst->placement(live.buffer).name,
-                    FormatBytes(static_cast<int64_t>(live.size_bytes)));
+  for (const Holding& held : LargestAt(Holdings(*worst), account.peak_step, 3)) {
+    largest += fmt::format("{}{} {}", largest.empty() ? "" : ", ", held.name,
+                           FormatBytes(static_cast<int64_t>(held.size_bytes)));
   }
   return DoesNotFit(
       fmt::format("does not fit: the plan needs {} ({} bytes), the budget is {}, {} are missing; "

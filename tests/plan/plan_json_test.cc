@@ -1,122 +1,114 @@
 #include "thimble/plan/plan_json.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/model_graphs.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/plan/cost.h"
-#include "thimble/plan/memory/accounting.h"
 
 namespace thimble {
 namespace {
 
 using Json = nlohmann::json;
+using testing::HasSubstr;
 
 class PlanJsonTest : public testing::Test {
  protected:
-  Json Whole() const { return Json::parse(ProgramJson(program_, BuiltinOps())); }
-  Json Summary(const PlanSummaryInput& input = {}) const {
-    return Json::parse(PlanSummaryJson(program_, BuiltinOps(), input));
+  // What is wrong with the JSON after a change.
+  template <class Change>
+  std::string ErrorAfter(const Change& change) const {
+    Json json = json_;
+    change(json);
+    const auto record = ProgramRecordFromJson(json.dump());
+    return record.ok() ? "" : record.error().message;
   }
 
-  Program program_ = PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages())},
-                                 {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}});
+  ProgramRecord record_ =
+      RecordOf(PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages())},
+                           {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}}),
+               BuiltinOps());
+  Json json_ = Json::parse(ToJson(record_));
 };
 
-TEST_F(PlanJsonTest, HoldsEveryPlanStepAndBuffer) {
-  const Json json = Whole();
-  EXPECT_EQ(json["arena_bytes"], program_.arena_bytes);
-  ASSERT_EQ(json["plans"].size(), 2U);
-  for (size_t i = 0; i < 2; ++i) {
-    const Plan& plan = program_.plans[i];
-    EXPECT_EQ(json["plans"][i]["name"], program_.names[i]);
-    EXPECT_EQ(json["plans"][i]["arena_bytes"], plan.arena_bytes);
-    EXPECT_EQ(json["plans"][i]["lower_bound_bytes"], plan.lower_bound_bytes);
-    EXPECT_EQ(json["plans"][i]["peak_step"], Account(plan).peak_step);
-    EXPECT_EQ(json["plans"][i]["steps"].size(), plan.steps.size());
-    EXPECT_EQ(json["plans"][i]["buffers"].size(), plan.placements.size());
-    EXPECT_EQ(json["plans"][i]["decisions"].size(), plan.decisions.size());
-  }
+TEST_F(PlanJsonTest, ComesBackAsItWas) {
+  const auto back = ProgramRecordFromJson(ToJson(record_));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_EQ(*back, record_);
 }
 
-TEST_F(PlanJsonTest, StepsNameWhatTheyDo) {
-  const Json steps = Whole()["plans"][0]["steps"];
-  EXPECT_EQ(steps[0]["op"], "image_normalize");
-  EXPECT_EQ(steps[0]["layer"], "normalize");
-  EXPECT_EQ(steps[0]["phase"], "forward");
-  EXPECT_EQ(steps[0]["inputs"], Json::parse(R"(["images"])"));
-  EXPECT_EQ(steps[0]["outputs"].size(), 1U);
-  EXPECT_NE(steps[0]["kernel"], "");
-  EXPECT_EQ(steps.back()["phase"], "update");
-}
-
-TEST_F(PlanJsonTest, BuffersSayWhereAndWhen) {
-  const Json buffers = Whole()["plans"][0]["buffers"];
-  for (size_t i = 0; i < buffers.size(); ++i) {
-    const Placement& placement = program_.plans[0].placements[i];
-    EXPECT_EQ(buffers[i]["name"], placement.name);
-    EXPECT_EQ(buffers[i]["offset"], placement.offset);
-    EXPECT_EQ(buffers[i]["bytes"], placement.size_bytes);
-    EXPECT_EQ(buffers[i]["first"], placement.live.first);
-    EXPECT_EQ(buffers[i]["end"], placement.live.end);
-    EXPECT_EQ(buffers[i]["resident"], placement.resident);
-  }
-}
-
-TEST_F(PlanJsonTest, ResidentsAreListedOnce) {
-  const Json residents = Whole()["residents"];
-  ASSERT_EQ(residents.size(), program_.residents.residents.size());
-  EXPECT_EQ(residents[0]["name"], "conv1.weight");
-  EXPECT_EQ(residents[0]["category"], "model");
-  EXPECT_EQ(residents[0]["offset"], 0);
-  EXPECT_EQ(residents[0]["bytes"], 16 * 27 * 4);
-}
-
-TEST_F(PlanJsonTest, SummaryHasAllPromisedKeys) {
-  const Json json = Summary({"wrn-10-1", 3, 0, 12345});
-  const MemoryAccount account = Account(program_.plans[0]);
-  const GraphCost cost = CostOf(program_.plans[0].graph, BuiltinOps());
-  EXPECT_EQ(json["model"], "wrn-10-1");
-  EXPECT_EQ(json["batch"], 3);
-  EXPECT_EQ(json["parameters"], CountParameters(program_.plans[0].graph));
-  EXPECT_EQ(json["arena_bytes"], program_.arena_bytes);
-  EXPECT_EQ(json["kept_bytes"], account.kept_bytes);
-  EXPECT_EQ(json["plain_arena_bytes"], 12345);
-  EXPECT_EQ(json["lower_bound_bytes"], program_.plans[0].lower_bound_bytes);
-  EXPECT_EQ(json["flops"]["forward"], cost.forward_flops);
-  EXPECT_EQ(json["flops"]["step"], cost.step_flops);
-  EXPECT_EQ(json["flops"]["recompute"], 0);
-}
-
-TEST_F(PlanJsonTest, CategoriesSumUpToTheArena) {
-  const Json categories = Summary()["categories"];
-  EXPECT_EQ(categories.size(), kNumCategories + 1);
+TEST_F(PlanJsonTest, HasTotalsAtThePeak) {
+  const MemoryAccount account = Account(record_.plans[0]);
+  const Json& plan = json_["plans"][0];
+  EXPECT_EQ(plan["peak_step"], account.peak_step);
+  EXPECT_EQ(plan["categories"].size(), kNumCategories + 1);
+  EXPECT_EQ(plan["categories"]["gaps"], account.gap_bytes);
   size_t sum = 0;
-  for (const auto& [name, bytes] : categories.items()) sum += bytes.get<size_t>();
-  EXPECT_EQ(sum, program_.arena_bytes);
-  EXPECT_TRUE(categories.contains("gaps"));
+  for (const auto& [name, bytes] : plan["categories"].items()) sum += bytes.get<size_t>();
+  EXPECT_EQ(sum, record_.plans[0].arena_bytes);
 }
 
-TEST_F(PlanJsonTest, TechniquesHaveClassAndSaving) {
-  const Json techniques = Summary()["techniques"];
-  ASSERT_EQ(techniques.size(), 3U);
-  for (size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(techniques[i]["name"], program_.plans[0].decisions[i].pass);
-    EXPECT_EQ(techniques[i]["class"], "same-bits");
-    EXPECT_EQ(techniques[i]["saved_bytes"], program_.plans[0].decisions[i].saved_bytes);
-    EXPECT_EQ(techniques[i]["added_flops"], 0);
+TEST_F(PlanJsonTest, HasOneLineForEachStepAndHolding) {
+  const std::string text = ToJson(record_);
+  size_t expected = 0;
+  for (const PlanRecord& plan : record_.plans) {
+    expected += 4 + plan.techniques.size() + plan.steps.size() + plan.holdings.size();
   }
+  EXPECT_EQ(static_cast<size_t>(std::count(text.begin(), text.end(), '\n')), expected + 2);
 }
 
-TEST_F(PlanJsonTest, FitsIsAboutTheBudget) {
-  const auto arena = static_cast<int64_t>(program_.arena_bytes);
-  EXPECT_TRUE(Summary()["fits"]);
-  EXPECT_FALSE(Summary().contains("budget_bytes"));
-  EXPECT_TRUE(Summary({"m", 1, arena, 0})["fits"]);
-  EXPECT_FALSE(Summary({"m", 1, arena - 1, 0})["fits"]);
-  EXPECT_EQ(Summary({"m", 1, arena - 1, 0})["budget_bytes"], arena - 1);
+TEST_F(PlanJsonTest, NamesTheFirstThingThatIsWrong) {
+  const auto first = [](Json& json) -> Json& { return json["plans"][0]; };
+  EXPECT_THAT(ErrorAfter([](Json& json) { json = 5; }), HasSubstr("not a JSON object"));
+  EXPECT_THAT(ErrorAfter([](Json& json) { json.erase("arena_bytes"); }),
+              HasSubstr("top.arena_bytes: expected a whole number, 0 or more"));
+  EXPECT_THAT(ErrorAfter([](Json& json) { json["plans"] = Json::array(); }),
+              HasSubstr("at least one plan"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["name"] = 7; }),
+              HasSubstr("plans[0].name: expected a text"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { first(json).erase("steps"); }),
+              HasSubstr("plans[0].steps: expected a list"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["steps"][2] = "no"; }),
+              HasSubstr("plans[0].steps[2]: expected an object"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["steps"][1]["inputs"][0] = 1; }),
+              HasSubstr("plans[0].steps[1].inputs: expected a list of texts"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["holdings"][0]["category"] = "odd"; }),
+              HasSubstr("plans[0].holdings[0].category: expected a category"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["holdings"][0]["resident"] = 0; }),
+              HasSubstr("expected true or false"));
+}
+
+TEST_F(PlanJsonTest, RefusesImpossibleNumbers) {
+  const auto held = [](Json& json) -> Json& { return json["plans"][0]["holdings"][3]; };
+  EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["offset"] = -64; }),
+              HasSubstr("holdings[3].offset: expected a whole number, 0 or more"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["bytes"] = 1.5; }),
+              HasSubstr("holdings[3].bytes: expected a whole number"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["bytes"] = ~uint64_t{0}; }),
+              HasSubstr("holdings[3].bytes"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["offset"] = int64_t{1} << 62; }),
+              HasSubstr("holdings[3]: expected bytes inside the arena"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["end"] = 1'000'000; }),
+              HasSubstr("holdings[3]: expected a life within the steps"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["first"] = held(json)["end"]; }),
+              HasSubstr("holdings[3]: expected a life within the steps"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) { json["plans"][1]["arena_bytes"] = 1ULL << 60; }),
+              HasSubstr("plans[1]: expected a plan of sensible size"));
+  EXPECT_THAT(ErrorAfter([&](Json& json) {
+                Json& holdings = json["plans"][0]["holdings"];
+                for (int i = 0; i < 4; ++i) holdings.insert(holdings.end(), holdings[0]);
+                for (Json& element : holdings) element["bytes"] = json["plans"][0]["arena_bytes"];
+                for (Json& element : holdings) element["offset"] = 0;
+              }),
+              HasSubstr("plans[0]: expected no more bytes held than the arena has"));
+}
+
+TEST_F(PlanJsonTest, TornFilesAreRefused) {
+  const std::string text = ToJson(record_);
+  for (size_t length = 0; length + 2 < text.size(); length += 997) {
+    EXPECT_FALSE(ProgramRecordFromJson(std::string_view(text).substr(0, length)).ok()) << length;
+  }
 }
 
 }  // namespace

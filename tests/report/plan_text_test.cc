@@ -13,7 +13,7 @@ using testing::Not;
 
 std::string Text(int64_t budget_bytes) {
   const auto program = MakeTrainingProgram(TinyConfig(), ImageSpec{}, {10, 0, 6}, BuiltinOps());
-  return PlanText(program->program, BuiltinOps(), "wrn-10-1, batch 4", budget_bytes);
+  return PlanText({"wrn-10-1", 4, budget_bytes, 0, RecordOf(program->program, BuiltinOps())});
 }
 
 TEST(PlanText, ShowsWhereTheMemoryGoes) {

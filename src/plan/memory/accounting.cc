@@ -1,6 +1,9 @@
 #include "thimble/plan/memory/accounting.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <map>
 
 namespace thimble {
 namespace {
@@ -21,37 +24,125 @@ std::vector<std::vector<ValueId>> ValuesOfBuffers(const Plan& plan) {
   return values;
 }
 
-// The youngest value that a buffer holds at a step; none for scratch.
-ValueId HeldAt(const Plan& plan, const std::vector<ValueId>& values, size_t step) {
-  ValueId held;
-  for (ValueId value : values) {
-    if (plan.values[value.index()].live.first <= step || !held.valid()) held = value;
+// By buffer: the node whose scratch it is, or null.
+std::vector<const Node*> NodesOfScratch(const Plan& plan) {
+  std::vector<const Node*> nodes(plan.placements.size(), nullptr);
+  for (const Step& step : plan.steps) {
+    if (step.scratch.valid()) nodes[step.scratch.index()] = &plan.graph.node(step.node);
   }
-  return held;
+  return nodes;
 }
 
-void AddBuffer(const Plan& plan, const Placement& placement, const std::vector<ValueId>& values,
-               std::vector<CategoryBytes>& at_step) {
-  for (size_t step = placement.live.first; step < placement.live.end; ++step) {
-    const ValueId held = HeldAt(plan, values, step);
-    const Category category = held.valid() ? CategoryOf(plan.graph, held) : Category::kTransient;
-    at_step[step][Index(category)] += placement.size_bytes;
+std::string ShapeText(const Value& value) {
+  return fmt::format("{} {}", ToString(value.shape), Name(value.dtype));
+}
+
+// The layer of a value that no node makes: that of the first node which reads it. Inputs of the
+// step belong to nobody.
+std::map<std::string, std::string> LayersOfPersistent(const Graph& graph) {
+  std::map<std::string, std::string> layers;
+  for (const Node& node : graph.nodes) {
+    for (ValueId input : node.inputs) {
+      const Value& value = graph.value(input);
+      if (IsPersistent(value.role)) layers.emplace(value.name, node.layer);
+    }
+  }
+  return layers;
+}
+
+// The residents, whether the plan uses them or not.
+void AppendResidents(const Plan& plan, std::vector<Holding>& holdings) {
+  const auto layers = LayersOfPersistent(plan.graph);
+  std::map<std::string, int64_t> buffers;
+  for (size_t index = 0; index < plan.placements.size(); ++index) {
+    const Placement& placement = plan.placements[index];
+    if (placement.resident) buffers.emplace(placement.name, static_cast<int64_t>(index));
+  }
+  for (const Resident& resident : plan.residents.residents) {
+    Holding holding;
+    holding.name = resident.name;
+    if (const auto layer = layers.find(resident.name); layer != layers.end()) {
+      holding.layer = layer->second;
+    }
+    if (const ValueId value = plan.graph.Find(resident.name); value.valid()) {
+      holding.shape = ShapeText(plan.graph.value(value));
+    }
+    holding.category = resident.category;
+    if (const auto buffer = buffers.find(resident.name); buffer != buffers.end()) {
+      holding.buffer = buffer->second;
+    }
+    holding.offset = resident.offset;
+    holding.size_bytes = resident.size_bytes;
+    holding.live = {0, std::max<size_t>(plan.steps.size(), 1)};
+    holding.resident = true;
+    holdings.push_back(std::move(holding));
+  }
+}
+
+Holding PartOf(const Plan& plan, size_t buffer, LiveRange live) {
+  const Placement& placement = plan.placements[buffer];
+  Holding holding;
+  holding.name = placement.name;
+  holding.buffer = static_cast<int64_t>(buffer);
+  holding.offset = placement.offset;
+  holding.size_bytes = placement.size_bytes;
+  holding.live = live;
+  return holding;
+}
+
+// One holding for each value of a buffer, the youngest alive.
+void AppendValues(const Plan& plan, size_t buffer, const std::vector<ValueId>& values,
+                  std::vector<Holding>& holdings) {
+  const LiveRange whole = plan.placements[buffer].live;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Value& value = plan.graph.value(values[i]);
+    LiveRange live = whole;
+    if (i > 0) live.first = plan.values[values[i].index()].live.first;
+    if (i + 1 < values.size()) live.end = plan.values[values[i + 1].index()].live.first;
+    if (live.first >= live.end) continue;
+    Holding holding = PartOf(plan, buffer, live);
+    holding.name = value.name;
+    holding.shape = ShapeText(value);
+    holding.category = CategoryOf(plan.graph, values[i]);
+    if (value.producer.valid()) {
+      const Node& node = plan.graph.node(value.producer);
+      holding.layer = node.layer;
+      holding.phase = Name(node.phase);
+    }
+    holdings.push_back(std::move(holding));
   }
 }
 
 }  // namespace
 
-MemoryAccount Account(const Plan& plan) {
-  MemoryAccount account;
-  account.at_step.resize(std::max<size_t>(plan.steps.size(), 1));
+std::vector<Holding> Holdings(const Plan& plan) {
+  std::vector<Holding> holdings;
+  AppendResidents(plan, holdings);
   const auto values = ValuesOfBuffers(plan);
-  for (size_t index = 0; index < plan.placements.size(); ++index) {
-    if (plan.placements[index].resident) continue;
-    AddBuffer(plan, plan.placements[index], values[index], account.at_step);
+  const auto scratch_of = NodesOfScratch(plan);
+  for (size_t buffer = 0; buffer < plan.placements.size(); ++buffer) {
+    const Placement& placement = plan.placements[buffer];
+    if (placement.resident) continue;
+    if (!values[buffer].empty()) {
+      AppendValues(plan, buffer, values[buffer], holdings);
+    } else {
+      Holding holding = PartOf(plan, buffer, placement.live);
+      if (const Node* node = scratch_of[buffer]) {
+        holding.layer = node->layer;
+        holding.phase = Name(node->phase);
+      }
+      holdings.push_back(std::move(holding));
+    }
   }
-  for (CategoryBytes& bytes : account.at_step) {
-    for (const Resident& resident : plan.residents.residents) {
-      bytes[Index(resident.category)] += resident.size_bytes;
+  return holdings;
+}
+
+MemoryAccount Account(std::span<const Holding> holdings, size_t num_steps, size_t arena_bytes) {
+  MemoryAccount account;
+  account.at_step.resize(std::max<size_t>(num_steps, 1));
+  for (const Holding& holding : holdings) {
+    for (size_t step = holding.live.first; step < holding.live.end; ++step) {
+      account.at_step[step][Index(holding.category)] += holding.size_bytes;
     }
   }
   for (size_t step = 0; step < account.at_step.size(); ++step) {
@@ -63,21 +154,21 @@ MemoryAccount Account(const Plan& plan) {
                      bytes[Index(Category::kOptimizer)] + bytes[Index(Category::kActivations)]);
   }
   account.at_peak = account.at_step[account.peak_step];
-  account.gap_bytes = plan.arena_bytes - Total(account.at_peak);
+  account.gap_bytes = arena_bytes - Total(account.at_peak);
   return account;
 }
 
-std::vector<LiveBuffer> LargestAt(const Plan& plan, size_t step, size_t count) {
-  const auto values = ValuesOfBuffers(plan);
-  std::vector<LiveBuffer> alive;
-  for (size_t index = 0; index < plan.placements.size(); ++index) {
-    const Placement& placement = plan.placements[index];
-    if (!placement.live.Contains(step)) continue;
-    alive.push_back({BufferId(index), HeldAt(plan, values[index], step), placement.size_bytes});
+MemoryAccount Account(const Plan& plan) {
+  return Account(Holdings(plan), plan.steps.size(), plan.arena_bytes);
+}
+
+std::vector<Holding> LargestAt(std::span<const Holding> holdings, size_t step, size_t count) {
+  std::vector<Holding> alive;
+  for (const Holding& holding : holdings) {
+    if (holding.live.Contains(step)) alive.push_back(holding);
   }
-  std::stable_sort(alive.begin(), alive.end(), [](const LiveBuffer& a, const LiveBuffer& b) {
-    return a.size_bytes > b.size_bytes;
-  });
+  std::stable_sort(alive.begin(), alive.end(),
+                   [](const Holding& a, const Holding& b) { return a.size_bytes > b.size_bytes; });
   alive.resize(std::min(alive.size(), count));
   return alive;
 }

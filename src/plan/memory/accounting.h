@@ -4,11 +4,37 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "thimble/plan/plan.h"
 
 namespace thimble {
+
+// Bytes of the arena that hold one thing for some steps: a value, the scratch of a step, or a
+// resident. A buffer that holds several values in turn is one holding for each, one after the
+// other.
+struct Holding {
+  static constexpr int64_t kNoBuffer = -1;
+
+  std::string name;   // of the value or the resident, or "scratch of …"
+  std::string layer;  // that it belongs to; empty for batches and what no node of the graph uses
+  std::string phase;  // in which it is made; empty for what is there before the step
+  std::string shape;  // "(100, 32, 32, 16) f32"; empty for scratch and the prefetch ring
+  Category category = Category::kTransient;
+  int64_t buffer = kNoBuffer;  // of the plan; the prefetch ring and others' residents have none
+  size_t offset = 0;
+  size_t size_bytes = 0;
+  LiveRange live;
+  bool resident = false;
+  friend bool operator==(const Holding&, const Holding&) = default;
+};
+
+// Everything that the arena holds while a plan runs: residents first, then by buffer and time. At
+// each step no byte is in two of them.
+std::vector<Holding> Holdings(const Plan& plan);
 
 using CategoryBytes = std::array<size_t, kNumCategories>;
 
@@ -26,15 +52,10 @@ struct MemoryAccount {
   size_t kept_bytes = 0;  // model + gradients + optimizer + activations where their sum is largest
 };
 
-// A buffer that holds several values in turn counts as the youngest one alive.
+MemoryAccount Account(std::span<const Holding> holdings, size_t num_steps, size_t arena_bytes);
 MemoryAccount Account(const Plan& plan);
 
-// The largest buffers alive at a step, largest first.
-struct LiveBuffer {
-  BufferId buffer;
-  ValueId value;  // the value it holds then; none for scratch
-  size_t size_bytes = 0;
-};
-std::vector<LiveBuffer> LargestAt(const Plan& plan, size_t step, size_t count);
+// The largest things held at a step, largest first.
+std::vector<Holding> LargestAt(std::span<const Holding> holdings, size_t step, size_t count);
 
 }  // namespace thimble

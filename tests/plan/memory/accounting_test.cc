@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tests/plan/planted_fault.h"
 #include "tests/support/model_graphs.h"
 
@@ -103,23 +105,75 @@ TEST_F(AccountingTest, APlanWithoutStepsHasItsResidents) {
 
 TEST_F(AccountingTest, LargestComeFirst) {
   ScratchOf(plan_, 2).size_bytes = 1000;
-  const auto largest = LargestAt(plan_, 2, 2);
+  const auto largest = LargestAt(Holdings(plan_), 2, 2);
   ASSERT_EQ(largest.size(), 2U);
-  EXPECT_EQ(largest[0].buffer, plan_.steps[2].scratch);
-  EXPECT_FALSE(largest[0].value.valid());
+  EXPECT_EQ(largest[0].buffer, static_cast<int64_t>(plan_.steps[2].scratch.index()));
   EXPECT_EQ(largest[0].size_bytes, 1000U);
-  EXPECT_EQ(largest[1].size_bytes, kValue);
-  EXPECT_TRUE(largest[1].value.valid());
+  EXPECT_EQ(largest[1].name, "ring");
+  EXPECT_EQ(largest[1].size_bytes, 128U);
 }
 
 TEST_F(AccountingTest, LargestAreOnlyThoseAlive) {
-  const auto all = LargestAt(plan_, 5, 100);
   std::vector<std::string> names;
-  for (const LiveBuffer& live : all) names.push_back(plan_.placement(live.buffer).name);
-  EXPECT_EQ(names, (std::vector<std::string>{"w", "m", "loss", "dw"}));
-  // w's buffer holds its next version by now.
-  EXPECT_EQ(all[0].value, plan_.graph.Find("w.next"));
-  EXPECT_TRUE(LargestAt(plan_, 5, 0).empty());
+  for (const Holding& held : LargestAt(Holdings(plan_), 5, 100)) names.push_back(held.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"ring", "w", "m", "loss", "dw"}));
+  EXPECT_TRUE(LargestAt(Holdings(plan_), 5, 0).empty());
+}
+
+TEST_F(AccountingTest, HoldingsSayWhatTheyAre) {
+  const auto holdings = Holdings(plan_);
+  const auto find = [&](const std::string& name) -> const Holding& {
+    for (const Holding& held : holdings) {
+      if (held.name == name) return held;
+    }
+    ADD_FAILURE() << "no " << name;
+    return holdings.front();
+  };
+  EXPECT_TRUE(find("w").resident);
+  EXPECT_EQ(find("w").shape, "(24) f32");
+  EXPECT_EQ(find("w").phase, "");
+  EXPECT_EQ(find("ring").buffer, Holding::kNoBuffer);
+  EXPECT_EQ(find("b").phase, "forward");
+  EXPECT_EQ(find("dw").phase, "backward");
+  EXPECT_EQ(find("b").live, plan_.values[plan_.graph.Find("b").index()].live);
+  const Holding& scratch = LargestAt(holdings, 2, 100).back();
+  EXPECT_EQ(scratch.size_bytes, kScratchBytes);
+  EXPECT_EQ(scratch.shape, "");
+  EXPECT_EQ(scratch.category, Category::kTransient);
+}
+
+TEST_F(AccountingTest, ValuesOfOneBufferFollowEachOther) {
+  BufferOf(plan_, "dw").size_bytes = 0;
+  MoveInto(plan_, "dw", "c");
+  std::vector<LiveRange> lives;
+  for (const Holding& held : Holdings(plan_)) {
+    const bool either = held.name == "c" || held.name == "dw";
+    if (either && held.size_bytes > 0) lives.push_back(held.live);
+  }
+  EXPECT_EQ(lives, (std::vector<LiveRange>{{2, 4}, {4, 6}}));
+}
+
+TEST(Holdings, NoByteIsHeldTwiceAtAStep) {
+  const Plan plan = PlanGraph(TrainingGraph("wrn-10-1", 3));
+  const auto holdings = Holdings(plan);
+  for (size_t step = 0; step < plan.steps.size(); step += 7) {
+    auto alive = LargestAt(holdings, step, holdings.size());
+    std::sort(alive.begin(), alive.end(),
+              [](const Holding& a, const Holding& b) { return a.offset < b.offset; });
+    for (size_t i = 1; i < alive.size(); ++i) {
+      EXPECT_LE(alive[i - 1].offset + alive[i - 1].size_bytes, alive[i].offset) << alive[i].name;
+    }
+  }
+}
+
+TEST(Holdings, BelongToLayers) {
+  for (const Holding& held : Holdings(PlanGraph(TrainingGraph("wrn-10-1", 3)))) {
+    if (held.category == Category::kData) continue;
+    EXPECT_NE(held.layer, "") << held.name;
+    if (held.name == "block1.layer.0.conv1.weight") {
+      EXPECT_EQ(held.layer, "block1.layer.0.conv1");
+    }
+  }
 }
 
 TEST_F(AccountingTest, InPlaceSavesWhatItShares) {

@@ -1,0 +1,69 @@
+// ProgramRecord: the plans of a run as people look at them: what runs when and what lies where, by
+// name. It is what plan.json holds. Every table, plot and trace is made from it, whether the plans
+// were just made or read from a run folder.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+#include "thimble/plan/memory/accounting.h"
+#include "thimble/plan/program.h"
+
+namespace thimble {
+
+struct StepRecord {
+  std::string op;
+  std::string kernel;
+  std::string layer;
+  std::string phase;
+  int64_t flops = 0;
+  int64_t moved_bytes = 0;  // inputs read once, outputs written once
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  friend bool operator==(const StepRecord&, const StepRecord&) = default;
+};
+
+// What a technique did in this plan.
+struct TechniqueRecord {
+  std::string name;
+  std::string exactness;  // "same-bits", "equal", "lossy"
+  std::string what;       // in general
+  std::string done;       // here
+  int64_t saved_bytes = 0;
+  int64_t added_flops = 0;
+  friend bool operator==(const TechniqueRecord&, const TechniqueRecord&) = default;
+};
+
+struct PlanRecord {
+  std::string name;    // "train 100"
+  std::string device;  // "cpu", "cuda"
+  int64_t parameters = 0;
+  size_t arena_bytes = 0;
+  size_t lower_bound_bytes = 0;
+  int64_t forward_flops = 0;
+  int64_t step_flops = 0;
+  int64_t recompute_flops = 0;
+  std::vector<TechniqueRecord> techniques;
+  std::vector<StepRecord> steps;
+  std::vector<Holding> holdings;
+  friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
+};
+
+struct ProgramRecord {
+  size_t arena_bytes = 0;
+  std::vector<PlanRecord> plans;  // the first is training with a full batch
+  friend bool operator==(const ProgramRecord&, const ProgramRecord&) = default;
+};
+
+PlanRecord RecordOf(const Plan& plan, const std::string& name, const OpRegistry& ops);
+ProgramRecord RecordOf(const Program& program, const OpRegistry& ops);
+
+inline MemoryAccount Account(const PlanRecord& record) {
+  return Account(record.holdings, record.steps.size(), record.arena_bytes);
+}
+
+}  // namespace thimble

@@ -8,6 +8,8 @@
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
+#include "thimble/report/text_style.h"
+#include "thimble/train/savings.h"
 #include "thimble/train/training_program.h"
 
 namespace thimble {
@@ -15,8 +17,25 @@ namespace {
 
 struct PlanFlags {
   ConfigFlags config;
+  bool layers = false;
   bool json = false;
+  bool csv = false;
 };
+
+Result<PlanAnswer> Answer(const TrainConfig& config, const PlannedData& data,
+                          const TrainingProgram& planned, const OpRegistry& ops) {
+  PlanAnswer answer{.model = planned.model.name,
+                    .batch = planned.batch,
+                    .budget_bytes = config.budget_bytes,
+                    .record = RecordOf(planned.program, ops)};
+  THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, planned.model, data.counts, ops));
+  answer.plain_arena_bytes = answer.savings->plain_arena_bytes;
+  if (!answer.fits()) {
+    THIMBLE_ASSIGN_OR_RETURN(answer.largest_batch,
+                             LargestBatchWithin(config, planned.model, data.counts, ops));
+  }
+  return answer;
+}
 
 Result<int> RunPlan(const PlanFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
@@ -26,11 +45,11 @@ Result<int> RunPlan(const PlanFlags& flags) {
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, data.images, data.counts, ops));
-  THIMBLE_ASSIGN_OR_RETURN(const int64_t plain_arena_bytes,
-                           PlainArenaBytes(config, data.images, data.counts, ops));
-  const PlanAnswer answer{config.model, config.batch, config.budget_bytes, plain_arena_bytes,
-                          RecordOf(planned.program, ops)};
-  fmt::print("{}", flags.json ? ToJson(answer) : PlanText(answer));
+  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, data, planned, ops));
+  answer.with_layers = flags.layers;
+  fmt::print("{}", flags.json  ? ToJson(answer)
+                   : flags.csv ? ToCsv(answer)
+                               : PlanText(answer, StyleOfOutput()));
   THIMBLE_TRY(CheckBudget(planned.program, config.budget_bytes));
   return 0;
 }
@@ -42,7 +61,12 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
       app.add_subcommand("plan", "what a training would need; allocates nothing of it");
   auto flags = std::make_shared<PlanFlags>();
   flags->config.AddTo(*command);
-  command->add_flag("--json", flags->json, "print one JSON object");
+  command->add_flag("--layers", flags->layers, "a row per layer");
+  CLI::Option* json = command->add_flag("--json", flags->json, "print one JSON object");
+  command
+      ->add_flag("--csv", flags->csv,
+                 "print categories, or with --layers layers, as comma-separated values")
+      ->excludes(json);
   command->callback([flags, exit_code] {
     const auto result = RunPlan(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

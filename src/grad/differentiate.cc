@@ -95,11 +95,12 @@ class Differentiator final : public GradientBuilder {
 
   void AddPart(ValueId value, ValueId part) {
     ValueId& sum = gradients_[value.index()];
-    const std::string layer = graph_.value(value).name;
+    const std::string name = graph_.value(value).name;
     if (sum.valid()) {
       auto added = AppendNode(
-          graph_, ops_, {"add", {sum, part}, {}, Phase::kBackward, layer, Role::kGradient, {}});
-      THIMBLE_CHECK(added.ok(), "parts of the gradient of '{}' differ in shape", layer);
+          graph_, ops_,
+          {"add", {sum, part}, {}, Phase::kBackward, LayerOf(graph_, value), Role::kGradient, {}});
+      THIMBLE_CHECK(added.ok(), "parts of the gradient of '{}' differ in shape", name);
       sum = added->front();
     } else {
       sum = part;
@@ -110,7 +111,7 @@ class Differentiator final : public GradientBuilder {
     if (!gradient.gradient_of.valid() && gradient.producer.valid()) {
       gradient.gradient_of = value;
       gradient.name.clear();
-      gradient.name = graph_.UniqueName("d" + layer);
+      gradient.name = graph_.UniqueName("d" + name);
     }
   }
 

@@ -31,12 +31,13 @@ Result<ValueId> AddNamed(Graph& graph, Value value) {
 Result<void> AppendSgd(Graph& graph, const OpRegistry& ops, const OptimizerSpec& optimizer,
                        ValueId parameter, ValueId gradient, ValueId learning_rate) {
   const std::string name = graph.value(parameter).name;
+  const std::string layer = LayerOf(graph, parameter);
   if (optimizer.momentum == 0) {
     return AppendUpdateNode(graph, ops,
                             {.op = "sgd_update_plain",
                              .inputs = {parameter, gradient, learning_rate},
                              .attributes = {{"weight_decay", optimizer.weight_decay}},
-                             .layer = name},
+                             .layer = layer},
                             {parameter});
   }
   THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, AddNamed(graph, {kMomentumPrefix + name,
@@ -51,7 +52,7 @@ Result<void> AppendSgd(Graph& graph, const OpRegistry& ops, const OptimizerSpec&
                            .attributes = {{"momentum", optimizer.momentum},
                                           {"weight_decay", optimizer.weight_decay},
                                           {"nesterov", int64_t{optimizer.nesterov}}},
-                           .layer = name},
+                           .layer = layer},
                           {parameter, momentum});
 }
 

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "thimble/base/check.h"
 
 namespace thimble {
@@ -56,6 +58,18 @@ std::string Graph::UniqueName(const std::string& name) const {
     std::string candidate = fmt::format("{}.{}", name, suffix);
     if (!Find(candidate).valid()) return candidate;
   }
+}
+
+std::string LayerOf(const Graph& graph, ValueId value) {
+  if (const NodeId producer = graph.value(value).producer; producer.valid()) {
+    return graph.node(producer).layer;
+  }
+  for (const Node& node : graph.nodes) {
+    if (std::find(node.inputs.begin(), node.inputs.end(), value) != node.inputs.end()) {
+      return node.layer;
+    }
+  }
+  return "";
 }
 
 int64_t CountParameters(const Graph& graph) {

@@ -93,6 +93,10 @@ struct Graph {
   friend bool operator==(const Graph&, const Graph&) = default;
 };
 
+// The layer that a value belongs to: that of the node which makes it or, where none does, of the
+// first that reads it. Empty where nobody does.
+std::string LayerOf(const Graph& graph, ValueId value);
+
 // Number of elements in all parameters.
 int64_t CountParameters(const Graph& graph);
 

@@ -1,8 +1,10 @@
 #include "thimble/plan/pipeline.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/graph/verify_graph.h"
@@ -109,16 +111,21 @@ Result<Plan> Assemble(PlanDraft draft, const PlanOptions& options) {
 
 }  // namespace
 
+std::vector<PassInfo> OptionalPasses() {
+  std::vector<PassInfo> passes;
+  for (const auto& pass : PlanPasses()) {
+    if (pass->Info().name != kRequiredPass) passes.push_back(pass->Info());
+  }
+  return passes;
+}
+
 Result<void> CheckSkippedPasses(const PlanOptions& options) {
-  const auto passes = PlanPasses();
+  std::set<std::string_view> names;
+  for (const PassInfo& pass : OptionalPasses()) names.insert(pass.name);
   for (const std::string& name : options.skipped_passes) {
-    const bool known = std::any_of(passes.begin(), passes.end(), [&](const auto& pass) {
-      return pass->Info().name == name && name != kRequiredPass;
-    });
-    if (!known) {
-      return BadInput(
-          fmt::format("no pass '{}' to leave out; there are order, in-place, placement", name));
-    }
+    if (names.contains(name)) continue;
+    return BadInput(
+        fmt::format("no pass '{}' to leave out; there are {}", name, fmt::join(names, ", ")));
   }
   return {};
 }

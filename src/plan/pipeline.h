@@ -14,6 +14,9 @@ namespace thimble {
 // All passes in the order in which they run.
 std::vector<std::unique_ptr<PlanPass>> PlanPasses();
 
+// Those that can be left out: each is a technique that every plan has.
+std::vector<PassInfo> OptionalPasses();
+
 // Whether every pass to be left out exists and can be left out.
 Result<void> CheckSkippedPasses(const PlanOptions& options);
 

@@ -1,18 +1,43 @@
 #include "thimble/report/plan_answer.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <nlohmann/json.hpp>
+
+#include "thimble/plan/layer_record.h"
+#include "thimble/report/known_peaks.h"
 
 namespace thimble {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json CategoriesJson(const MemoryAccount& account) {
+constexpr size_t kLargestListed = 20;
+
+Json CategoriesJson(const CategoryBytes& bytes) {
   Json json;
   for (size_t index = 0; index < kNumCategories; ++index) {
-    json[std::string(Name(static_cast<Category>(index)))] = account.at_peak[index];
+    json[std::string(Name(static_cast<Category>(index)))] = bytes[index];
   }
-  json["gaps"] = account.gap_bytes;
+  return json;
+}
+
+Json PeakJson(const PlanRecord& plan, const MemoryAccount& account) {
+  Json json{{"step", account.peak_step}};
+  if (account.peak_step < plan.steps.size()) {
+    const StepRecord& step = plan.steps[account.peak_step];
+    json.update({{"op", step.op}, {"layer", step.layer}, {"phase", step.phase}});
+  }
+  Json& largest = json["largest"] = Json::array();
+  for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestListed)) {
+    largest.push_back({{"name", held.name},
+                       {"bytes", held.size_bytes},
+                       {"category", Name(held.category)},
+                       {"layer", held.layer},
+                       {"phase", held.phase},
+                       {"shape", held.shape}});
+  }
   return json;
 }
 
@@ -29,7 +54,93 @@ Json TechniquesJson(const PlanRecord& plan) {
   return techniques;
 }
 
+Json SavingsJson(const Savings& savings) {
+  const auto list = [](const std::vector<TechniqueSaving>& techniques, int64_t from_bytes) {
+    Json json = Json::array();
+    for (const TechniqueSaving& technique : techniques) {
+      json.push_back({{"name", technique.name},
+                      {"class", technique.exactness},
+                      {"what", technique.what},
+                      {"arena_bytes", technique.arena_bytes},
+                      {"saved_bytes", from_bytes - technique.arena_bytes},
+                      {"without_arena_bytes", technique.without_arena_bytes},
+                      {"step_flops", technique.step_flops}});
+    }
+    return json;
+  };
+  return {{"bare_arena_bytes", savings.bare_arena_bytes},
+          {"always", list(savings.always, savings.bare_arena_bytes)},
+          {"plain_arena_bytes", savings.plain_arena_bytes},
+          {"offered", list(savings.offered, savings.plain_arena_bytes)},
+          {"together_arena_bytes", savings.together_arena_bytes}};
+}
+
+Json RatiosJson(const PlanAnswer& answer) {
+  const auto arena = static_cast<double>(answer.arena_bytes());
+  Json json;
+  if (answer.plain_arena_bytes > 0) {
+    json["to_plain"] = static_cast<double>(answer.plain_arena_bytes) / arena;
+  }
+  if (const auto known = FindKnownPeak(answer.model, answer.batch)) {
+    json["to_pytorch"] = static_cast<double>(known->bytes) / arena;
+  }
+  return json;
+}
+
+Json LayersJson(const PlanRecord& plan) {
+  Json json = Json::array();
+  for (const LayerRecord& layer : LayersOf(plan)) {
+    json.push_back({{"layer", layer.name},
+                    {"categories", CategoriesJson(layer.at_peak)},
+                    {"flops", {{"forward", layer.forward_flops}, {"step", layer.step_flops}}}});
+  }
+  return json;
+}
+
+// Names come from model files: whatever they hold, a field stays one field.
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+std::string LayersCsv(const PlanRecord& plan) {
+  std::string text = "layer";
+  for (size_t index = 0; index < kNumCategories; ++index) {
+    text += fmt::format(",{}_bytes", Name(static_cast<Category>(index)));
+  }
+  text += ",forward_flops,step_flops\n";
+  for (const LayerRecord& layer : LayersOf(plan)) {
+    text += CsvField(layer.name);
+    for (const size_t bytes : layer.at_peak) text += fmt::format(",{}", bytes);
+    text += fmt::format(",{},{}\n", layer.forward_flops, layer.step_flops);
+  }
+  return text;
+}
+
+std::string CategoriesCsv(const PlanRecord& plan) {
+  const MemoryAccount account = Account(plan);
+  const CategoryBytes largest = LargestOf(account);
+  std::string text = "category,peak_bytes,largest_bytes\n";
+  for (size_t index = 0; index < kNumCategories; ++index) {
+    text += fmt::format("{},{},{}\n", Name(static_cast<Category>(index)), account.at_peak[index],
+                        largest[index]);
+  }
+  return text + fmt::format("gaps,{},\narena,{},\n", account.gap_bytes, plan.arena_bytes);
+}
+
 }  // namespace
+
+CategoryBytes LargestOf(const MemoryAccount& account) {
+  CategoryBytes largest{};
+  for (const CategoryBytes& bytes : account.at_step) {
+    for (size_t index = 0; index < kNumCategories; ++index) {
+      largest[index] = std::max(largest[index], bytes[index]);
+    }
+  }
+  return largest;
+}
 
 std::string ToJson(const PlanAnswer& answer) {
   const PlanRecord& plan = answer.plan();
@@ -40,17 +151,29 @@ std::string ToJson(const PlanAnswer& answer) {
   json["device"] = plan.device;
   json["fits"] = answer.fits();
   if (answer.budget_bytes > 0) json["budget_bytes"] = answer.budget_bytes;
+  if (!answer.fits()) json["missing_bytes"] = answer.arena_bytes() - answer.budget_bytes;
+  if (answer.largest_batch) json["largest_batch"] = *answer.largest_batch;
   json["parameters"] = plan.parameters;
   json["arena_bytes"] = answer.record.arena_bytes;
   json["kept_bytes"] = account.kept_bytes;
   json["plain_arena_bytes"] = answer.plain_arena_bytes;
   json["lower_bound_bytes"] = plan.lower_bound_bytes;
-  json["categories"] = CategoriesJson(account);
+  json["ratios"] = RatiosJson(answer);
+  json["categories"] = CategoriesJson(account.at_peak);
+  json["categories"]["gaps"] = account.gap_bytes;
+  json["largest_categories"] = CategoriesJson(LargestOf(account));
+  json["peak"] = PeakJson(plan, account);
   json["techniques"] = TechniquesJson(plan);
+  if (answer.savings) json["savings"] = SavingsJson(*answer.savings);
   json["flops"] = {{"forward", plan.forward_flops},
                    {"step", plan.step_flops},
                    {"recompute", plan.recompute_flops}};
+  if (answer.with_layers) json["layers"] = LayersJson(plan);
   return json.dump(1) + "\n";
+}
+
+std::string ToCsv(const PlanAnswer& answer) {
+  return answer.with_layers ? LayersCsv(answer.plan()) : CategoriesCsv(answer.plan());
 }
 
 }  // namespace thimble

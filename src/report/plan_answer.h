@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "thimble/plan/program_record.h"
+#include "thimble/train/savings.h"
 
 namespace thimble {
 
@@ -12,16 +14,25 @@ struct PlanAnswer {
   std::string model;
   int64_t batch = 0;
   int64_t budget_bytes = 0;       // 0: none
-  int64_t plain_arena_bytes = 0;  // the same work without any technique
+  int64_t plain_arena_bytes = 0;  // the same work without any technique; 0: not known
   ProgramRecord record;
+  std::optional<Savings> savings = {};
+  std::optional<int64_t> largest_batch = {};  // that fits the budget, where this one does not
+  bool with_layers = false;                   // a row per layer
 
   const PlanRecord& plan() const { return record.plans.front(); }  // training, full batch
-  bool fits() const {
-    return budget_bytes <= 0 || static_cast<int64_t>(record.arena_bytes) <= budget_bytes;
-  }
+  int64_t arena_bytes() const { return static_cast<int64_t>(record.arena_bytes); }
+  bool fits() const { return budget_bytes <= 0 || arena_bytes() <= budget_bytes; }
 };
+
+// The most that each category has at any step; not all at the same one.
+CategoryBytes LargestOf(const MemoryAccount& account);
 
 // One object: totals, categories at the peak, techniques and arithmetic of the first plan.
 std::string ToJson(const PlanAnswer& answer);
+
+// A line per category or, with layers, per layer; the first line names the columns. Bytes and
+// operations as plain numbers.
+std::string ToCsv(const PlanAnswer& answer);
 
 }  // namespace thimble

@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "thimble/base/byte_size.h"
-#include "thimble/plan/memory/accounting.h"
+#include "thimble/plan/layer_record.h"
+#include "thimble/report/known_peaks.h"
 #include "thimble/report/text_table.h"
+#include "thimble/report/units.h"
 
 namespace thimble {
 namespace {
@@ -12,51 +16,159 @@ namespace {
 // As many as tell where the memory goes without scrolling.
 constexpr size_t kLargestShown = 5;
 
-std::string Bytes(size_t bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }
-
-std::string Share(size_t part, size_t whole) {
-  return fmt::format("{:.1f} %", 100.0 * static_cast<double>(part) / static_cast<double>(whole));
-}
-
-std::string CategoryTable(const MemoryAccount& account, size_t arena_bytes) {
-  TextTable table({"at the peak", "bytes", "share"});
+std::string CategoryTable(const MemoryAccount& account, size_t arena_bytes,
+                          const TextStyle& style) {
+  const auto whole = static_cast<double>(arena_bytes);
+  const CategoryBytes largest = LargestOf(account);
+  TextTable table({"at the peak", "bytes", "share", "most at any step"});
   for (size_t index = 0; index < kNumCategories; ++index) {
-    table.AddRow({std::string(Name(static_cast<Category>(index))), Bytes(account.at_peak[index]),
-                  Share(account.at_peak[index], arena_bytes)});
+    const size_t bytes = account.at_peak[index];
+    table.AddRow({std::string(Name(static_cast<Category>(index))), BytesText(bytes),
+                  ShareText(static_cast<double>(bytes), whole), BytesText(largest[index])});
   }
-  table.AddRow({"gaps", Bytes(account.gap_bytes), Share(account.gap_bytes, arena_bytes)});
-  table.AddRow({"arena", Bytes(arena_bytes), ""});
-  return table.ToString();
+  table.AddRow({"gaps", BytesText(account.gap_bytes),
+                ShareText(static_cast<double>(account.gap_bytes), whole), ""});
+  table.AddRow({"arena", BytesText(arena_bytes), ShareText(whole, whole), ""}, Ink::kBold);
+  return table.ToString(style);
 }
 
-std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account) {
-  TextTable table({"largest then", "bytes", "shape"});
-  for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestShown)) {
-    table.AddRow({held.name, Bytes(held.size_bytes), held.shape});
+// When the peak is, and what most of it is.
+std::string PeakText(const PlanRecord& plan, const MemoryAccount& account) {
+  const size_t most = static_cast<size_t>(
+      std::max_element(account.at_peak.begin(), account.at_peak.end()) - account.at_peak.begin());
+  const double share =
+      static_cast<double>(account.at_peak[most]) / static_cast<double>(plan.arena_bytes);
+  std::string text = fmt::format("{}{}: {:.1f} % of the arena\n", Name(static_cast<Category>(most)),
+                                 share > 0.5 ? " dominate" : " are the largest part", 100 * share);
+  if (account.peak_step < plan.steps.size()) {
+    const StepRecord& step = plan.steps[account.peak_step];
+    text += fmt::format("the peak is step {} of {}: {} of {}, {}\n", account.peak_step + 1,
+                        plan.steps.size(), step.op, step.layer, step.phase);
   }
-  return table.ToString();
+  return text;
+}
+
+std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account,
+                         const TextStyle& style) {
+  TextTable table({"largest then", "bytes", "phase", "layer", "shape"});
+  for (const size_t column : {2, 3, 4}) table.AlignLeft(column);
+  for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestShown)) {
+    table.AddRow({held.name, BytesText(held.size_bytes),
+                  held.phase.empty() ? "resident" : held.phase, held.layer, held.shape});
+  }
+  return table.ToString(style);
+}
+
+std::string LayerTable(const PlanRecord& plan, const TextStyle& style) {
+  TextTable table(
+      {"layer", "activations", "model", "gradients", "optimizer", "transient", "per step"});
+  for (const LayerRecord& layer : LayersOf(plan)) {
+    const auto bytes = [&](Category category) {
+      const size_t held = layer.at_peak[static_cast<size_t>(category)];
+      return held > 0 ? BytesText(held) : "";
+    };
+    if (layer.name.empty()) continue;  // batches and ring: the row "data" above
+    table.AddRow({layer.name, bytes(Category::kActivations), bytes(Category::kModel),
+                  bytes(Category::kGradients), bytes(Category::kOptimizer),
+                  bytes(Category::kTransient), FlopsText(layer.step_flops)});
+  }
+  return table.ToString(style);
+}
+
+std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
+                        const TextStyle& style) {
+  const PlanRecord& plan = answer.plan();
+  const auto arena = static_cast<double>(answer.arena_bytes());
+  TextTable table({"total", "", "what"});
+  table.AlignLeft(2);
+  table.AddRow({"arena", BytesText(answer.record.arena_bytes),
+                fmt::format("allocated, once: {} bytes", CountText(answer.arena_bytes()))},
+               Ink::kBold);
+  table.AddRow({"lower bound", BytesText(plan.lower_bound_bytes),
+                "alive at the fullest step: less is impossible in this order"});
+  table.AddRow({"kept", BytesText(account.kept_bytes),
+                "model, gradients, optimizer, activations: the usual way of counting"});
+  if (answer.plain_arena_bytes > 0) {
+    table.AddRow({"plain plan", BytesText(static_cast<size_t>(answer.plain_arena_bytes)),
+                  fmt::format("no technique asked for: {} this arena",
+                              RatioText(static_cast<double>(answer.plain_arena_bytes), arena))});
+  }
+  if (const auto known = FindKnownPeak(answer.model, answer.batch)) {
+    table.AddRow({"PyTorch", BytesText(static_cast<size_t>(known->bytes)),
+                  fmt::format("{}: {} this arena", known->what,
+                              RatioText(static_cast<double>(known->bytes), arena))});
+  }
+  table.AddRow({"forward", FlopsText(plan.forward_flops), "arithmetic"});
+  table.AddRow({"whole step", FlopsText(plan.step_flops), "forward, backward and update"});
+  return table.ToString(style);
+}
+
+// More or less arithmetic than the plain plan's.
+std::string AddedFlops(int64_t flops, int64_t plain_flops) {
+  if (flops == plain_flops) return "same";
+  return fmt::format("{}{}", flops > plain_flops ? "+" : "", FlopsText(flops - plain_flops));
+}
+
+std::string SavingsTable(const Savings& savings, const TextStyle& style) {
+  TextTable table({"techniques", "arena", "saved", "leaving it out costs", "class", "arithmetic"});
+  for (const size_t column : {4, 5}) table.AlignLeft(column);
+  const auto total = [&](const std::string& name, int64_t arena_bytes, int64_t from_bytes) {
+    table.AddRow(
+        {name, FormatBytes(arena_bytes), FormatBytes(from_bytes - arena_bytes), "", "", ""},
+        Ink::kBold);
+  };
+  const auto each = [&](const std::vector<TechniqueSaving>& techniques, std::string_view form,
+                        int64_t from_bytes, int64_t all_bytes) {
+    for (const TechniqueSaving& technique : techniques) {
+      table.AddRow({fmt::format(fmt::runtime(form), technique.name),
+                    FormatBytes(technique.arena_bytes),
+                    FormatBytes(from_bytes - technique.arena_bytes),
+                    FormatBytes(technique.without_arena_bytes - all_bytes), technique.exactness,
+                    AddedFlops(technique.step_flops, savings.plain_step_flops)});
+    }
+  };
+  table.AddRow({"nothing shared", FormatBytes(savings.bare_arena_bytes), "", "", "", ""});
+  each(savings.always, "{} alone", savings.bare_arena_bytes, savings.plain_arena_bytes);
+  total("plain plan: all these", savings.plain_arena_bytes, savings.bare_arena_bytes);
+  each(savings.offered, "with {}", savings.plain_arena_bytes, savings.together_arena_bytes);
+  if (savings.offered.size() > 1) {
+    total("with all these", savings.together_arena_bytes, savings.plain_arena_bytes);
+  }
+  return table.ToString(style);
+}
+
+std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
+  if (answer.budget_bytes <= 0) return "";
+  const std::string budget = FormatBytes(answer.budget_bytes);
+  if (answer.fits()) {
+    return style.Paint(Ink::kGood, fmt::format("fits the budget of {}", budget)) + "\n";
+  }
+  std::string text = fmt::format("does not fit the budget of {}: {} are missing", budget,
+                                 FormatBytes(answer.arena_bytes() - answer.budget_bytes));
+  if (answer.largest_batch) {
+    text += *answer.largest_batch > 0 ? fmt::format("; batch {} would fit", *answer.largest_batch)
+                                      : "; not even a batch of 1 would fit";
+  }
+  return style.Paint(Ink::kBad, text) + "\n";
 }
 
 }  // namespace
 
-std::string PlanText(const PlanAnswer& answer) {
+std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
   const PlanRecord& plan = answer.plan();
   const MemoryAccount account = Account(plan);
-  std::string text = fmt::format("{}, batch {}, {}: {} parameters\n\n", answer.model, answer.batch,
-                                 plan.device, plan.parameters);
-  text += CategoryTable(account, plan.arena_bytes) + "\n" + LargestTable(plan, account) + "\n";
-  text += fmt::format("arena {} ({} bytes), at least {} for this order; kept {}\n",
-                      Bytes(answer.record.arena_bytes), answer.record.arena_bytes,
-                      Bytes(plan.lower_bound_bytes), Bytes(account.kept_bytes));
-  text += fmt::format("arithmetic {:.2f} GFLOP forward, {:.2f} GFLOP per step\n",
-                      static_cast<double>(plan.forward_flops) / 1e9,
-                      static_cast<double>(plan.step_flops) / 1e9);
+  std::string text = style.Paint(Ink::kBold, fmt::format("{}, batch {}, {}", answer.model,
+                                                         answer.batch, plan.device)) +
+                     fmt::format(": {} parameters\n\n", CountText(plan.parameters));
+  text += CategoryTable(account, plan.arena_bytes, style) + PeakText(plan, account) + "\n";
+  text += LargestTable(plan, account, style) + "\n";
+  if (answer.with_layers) text += LayerTable(plan, style) + "\n";
+  text += TotalsTable(answer, account, style);
+  if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
   for (const TechniqueRecord& technique : plan.techniques) {
     if (technique.name == "kernels") text += fmt::format("{}: equal to rounding\n", technique.done);
   }
-  if (answer.budget_bytes > 0 && answer.fits()) {
-    text += fmt::format("fits the budget of {}\n", FormatBytes(answer.budget_bytes));
-  }
+  if (answer.budget_bytes > 0) text += fmt::format("\n{}", BudgetText(answer, style));
   return text;
 }
 

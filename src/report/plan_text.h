@@ -1,13 +1,15 @@
-// A plan for people: where the bytes of the arena go at the peak.
+// A plan for people: where the bytes of the arena go at the peak, and what would make it smaller.
 #pragma once
 
 #include <string>
 
 #include "thimble/report/plan_answer.h"
+#include "thimble/report/text_style.h"
 
 namespace thimble {
 
-// Totals, categories and largest values at the peak of the answer's plan.
-std::string PlanText(const PlanAnswer& answer);
+// Categories, largest values and totals at the peak of the answer's plan, arithmetic, techniques,
+// and whether it fits.
+std::string PlanText(const PlanAnswer& answer, const TextStyle& style = {});
 
 }  // namespace thimble

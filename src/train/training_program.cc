@@ -153,6 +153,15 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   return result;
 }
 
+TrainConfig PlainConfig(TrainConfig config) {
+  const TrainConfig defaults;
+  config.conv = defaults.conv;
+  config.scratch_bytes = defaults.scratch_bytes;
+  config.budget_bytes = defaults.budget_bytes;
+  config.without = defaults.without;
+  return config;
+}
+
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
                                 const ImageCounts& counts, const OpRegistry& ops) {
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
@@ -161,11 +170,8 @@ Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& imag
 
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier& model,
                                 const ImageCounts& counts, const OpRegistry& ops) {
-  TrainConfig plain = config;
-  plain.without.clear();
-  plain.conv = TrainConfig().conv;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(plain, model, counts, ops));
+                           MakeTrainingProgram(PlainConfig(config), model, counts, ops));
   return static_cast<int64_t>(program.program.arena_bytes);
 }
 

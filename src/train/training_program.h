@@ -60,7 +60,10 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageClassifier& model,
                                             const ImageCounts& counts, const OpRegistry& ops);
 
-// The arena of the same work as a plain plan: full batches, no technique, all passes.
+// The same work without any technique that a user has to ask for, and without a budget.
+TrainConfig PlainConfig(TrainConfig config);
+
+// The arena of the same work as a plain plan.
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
                                 const ImageCounts& counts, const OpRegistry& ops);
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier& model,

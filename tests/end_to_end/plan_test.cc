@@ -95,6 +95,67 @@ TEST_F(PlanEndToEnd, CifarNeedsNoFilesToPlan) {
   RunWell("plan --model wrn-10-1 --data cifar100:/nowhere");
 }
 
+TEST_F(PlanEndToEnd, SaysWhatWouldFit) {
+  const std::string command = "plan --model wrn-10-1 --batch 64 --data shapes:640,64 --budget 4MB";
+  const ProcessResult result = Run(command + " --json");
+  EXPECT_EQ(result.exit_code, 3);
+  const auto json = ParseObject(result.out);
+  const int64_t batch = json["largest_batch"];
+  EXPECT_GT(batch, 0);
+  EXPECT_LT(batch, 64);
+  EXPECT_EQ(json["missing_bytes"], json["arena_bytes"].get<int64_t>() - 4'000'000);
+  EXPECT_THAT(Run(command).out, HasSubstr("batch " + std::to_string(batch) + " would fit"));
+  RunWell("plan --model wrn-10-1 --data shapes:640,64 --budget 4MB --batch " +
+          std::to_string(batch));
+}
+
+TEST_F(PlanEndToEnd, CsvIsOneTable) {
+  const std::string csv = RunWell("plan --model wrn-10-1 --batch 4 --csv").out;
+  EXPECT_THAT(csv, testing::StartsWith("category,peak_bytes,largest_bytes\nmodel,"));
+  EXPECT_THAT(RunWell("plan --model wrn-10-1 --batch 4 --csv --layers").out,
+              HasSubstr("\nblock1.layer.0.conv1,9216,"));
+  ExpectRefusal("plan --model wrn-10-1 --csv --json", 2, "--csv");
+}
+
+// As a terminal of 60 columns sees it.
+class TerminalEndToEnd : public ThimbleFixture {
+ protected:
+  std::string Seen(const Words& environment) const {
+    Words command = {"/usr/bin/env", "COLUMNS=60", "TERM=xterm"};
+    command.insert(command.end(), environment.begin(), environment.end());
+    const std::string plan = ThimbleBinary() + " plan --model wrn-10-1 --batch 4 --layers";
+    command.insert(command.end(), {"/usr/bin/script", "-qec", plan, "/dev/null"});
+    const ProcessResult result = RunProcess(command);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return result.out;
+  }
+};
+
+TEST_F(TerminalEndToEnd, TablesFitAndAreColoured) {
+  const std::string text = Seen({});
+  EXPECT_THAT(text, HasSubstr("\x1b[1m"));
+  EXPECT_THAT(text, HasSubstr("…"));
+}
+
+TEST_F(TerminalEndToEnd, NoColorMeansNoEscapes) {
+  const std::string text = Seen({"NO_COLOR=1"});
+  EXPECT_EQ(text.find('\x1b'), std::string::npos);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("the peak is")) continue;  // a sentence
+    const auto continued = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+    const auto bytes = std::count_if(line.begin(), line.end(), continued);
+    EXPECT_LE(static_cast<int64_t>(line.size()) - bytes, 61) << line;  // with a carriage return
+  }
+}
+
+TEST_F(TerminalEndToEnd, DumbTerminalsAndPipesGetPlainText) {
+  EXPECT_EQ(Seen({"TERM=dumb"}).find('\x1b'), std::string::npos);
+  const std::string piped = RunWell("plan --model wrn-10-1 --batch 4 --layers").out;
+  EXPECT_EQ(piped.find('\x1b'), std::string::npos);
+  EXPECT_EQ(piped.find("…"), std::string::npos);
+}
+
 TEST_F(PlanEndToEnd, CommandsThatTell) {
   EXPECT_THAT(RunWell("models").out, HasSubstr("wrn-"));
   EXPECT_FALSE(ParseObject(RunWell("models --json").out)["simd"].empty());

@@ -95,7 +95,8 @@ TEST_F(TrainingGraphTest, GradientsKnowTheirParameter) {
     EXPECT_EQ(gradient.gradient_of, node->inputs[0]) << gradient.name;
     EXPECT_EQ(gradient.name, "d" + graph.value(node->inputs[0]).name);
     EXPECT_EQ(gradient.shape, graph.value(node->inputs[0]).shape);
-    EXPECT_EQ(node->layer, graph.value(node->inputs[0]).name);
+    EXPECT_EQ(node->layer, LayerOf(graph, node->inputs[0]));
+    EXPECT_EQ(graph.value(node->inputs[0]).name.find(node->layer + "."), 0U) << node->layer;
   }
 }
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/train/tiny_run.h"
 
 namespace thimble {
@@ -11,26 +13,94 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-std::string Text(int64_t budget_bytes) {
-  const auto program = MakeTrainingProgram(TinyConfig(), ImageSpec{}, {10, 0, 6}, BuiltinOps());
-  return PlanText({"wrn-10-1", 4, budget_bytes, 0, RecordOf(program->program, BuiltinOps())});
-}
+class PlanTextTest : public testing::Test {
+ protected:
+  PlanTextTest() {
+    const auto program = MakeTrainingProgram(TinyConfig(), ImageSpec{}, {10, 0, 6}, BuiltinOps());
+    answer_.model = "wrn-10-1";
+    answer_.batch = 4;
+    answer_.record = RecordOf(program->program, BuiltinOps());
+    answer_.plain_arena_bytes = 2 * answer_.arena_bytes();
+  }
+  std::string Text(int64_t budget_bytes = 0) {
+    answer_.budget_bytes = budget_bytes;
+    return PlanText(answer_);
+  }
 
-TEST(PlanText, ShowsWhereTheMemoryGoes) {
-  const std::string text = Text(0);
-  EXPECT_THAT(text, HasSubstr("wrn-10-1, batch 4, cpu: 77850 parameters\n"));
+  PlanAnswer answer_;
+};
+
+TEST_F(PlanTextTest, ShowsWhereTheMemoryGoes) {
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("wrn-10-1, batch 4, cpu: 77,850 parameters\n"));
   for (const char* category :
        {"model", "gradients", "optimizer", "activations", "transient", "data", "gaps", "arena"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + category + " ")) << category;
   }
-  EXPECT_THAT(text, HasSubstr("GFLOP forward"));
-  EXPECT_THAT(text, HasSubstr(" bytes), at least "));
+  EXPECT_THAT(text, HasSubstr("\nactivations dominate: 70.7 % of the arena\n"));
+  EXPECT_THAT(text, HasSubstr("allocated, once: 3,223,936 bytes"));
+  EXPECT_THAT(text, HasSubstr("no technique asked for: 2.00x this arena"));
+  EXPECT_THAT(text, HasSubstr("304.38 MFLOP"));
 }
 
-TEST(PlanText, SaysThatItFitsOnlyWhereItDoes) {
-  EXPECT_THAT(Text(0), Not(HasSubstr("fits")));
-  EXPECT_THAT(Text(1'000'000'000), HasSubstr("fits the budget of 1.000 GB\n"));
-  EXPECT_THAT(Text(1000), Not(HasSubstr("fits")));
+TEST_F(PlanTextTest, NamesTheStepOfThePeak) {
+  const PlanRecord& plan = answer_.plan();
+  const size_t peak = Account(plan).peak_step;
+  EXPECT_THAT(Text(), HasSubstr(fmt::format("the peak is step {} of {}: {} of {}, {}\n", peak + 1,
+                                            plan.steps.size(), plan.steps[peak].op,
+                                            plan.steps[peak].layer, plan.steps[peak].phase)));
+}
+
+TEST_F(PlanTextTest, PyTorchIsNamedOnlyWhereItWasMeasured) {
+  EXPECT_THAT(Text(), Not(HasSubstr("PyTorch")));
+  answer_.model = "wrn-28-2";
+  answer_.batch = 100;
+  EXPECT_THAT(Text(), HasSubstr("\nPyTorch"));
+}
+
+TEST_F(PlanTextTest, LayersAreShownOnDemand) {
+  EXPECT_THAT(Text(), Not(HasSubstr("\nfc ")));
+  answer_.with_layers = true;
+  EXPECT_THAT(Text(), HasSubstr("\nfc "));
+  EXPECT_THAT(Text(), HasSubstr("\nblock3.layer.0.convShortcut "));
+}
+
+TEST_F(PlanTextTest, SaysWhatTechniquesSave) {
+  Savings savings;
+  savings.bare_arena_bytes = 9'000'000;
+  savings.always = {{"placement", "same-bits", "", 5'000'000, 100, 7'000'000}};
+  savings.plain_arena_bytes = 4'000'000;
+  savings.plain_step_flops = 100;
+  savings.offered = {{"--less", "lossy", "", 3'000'000, 2'000'100, 4'000'000}};
+  savings.together_arena_bytes = 3'000'000;
+  answer_.savings = savings;
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("\nplacement alone        5.00 MB  4.00 MB               3.00 MB  "
+                              "same-bits  same\n"));
+  EXPECT_THAT(text, HasSubstr("\nplain plan: all these  4.00 MB  5.00 MB\n"));
+  EXPECT_THAT(text, HasSubstr("\nwith --less            3.00 MB  1.00 MB               1.00 MB  "
+                              "lossy      +2.00 MFLOP\n"));
+  EXPECT_THAT(text, Not(HasSubstr("with all these")));  // there is only one
+}
+
+TEST_F(PlanTextTest, SaysWhetherItFits) {
+  EXPECT_THAT(Text(), Not(HasSubstr("fit")));
+  EXPECT_THAT(Text(1'000'000'000), HasSubstr("\nfits the budget of 1.000 GB\n"));
+  EXPECT_THAT(Text(3'000'000),
+              HasSubstr("\ndoes not fit the budget of 3.00 MB: 223.94 kB are missing\n"));
+  answer_.largest_batch = 3;
+  EXPECT_THAT(Text(3'000'000), HasSubstr("are missing; batch 3 would fit\n"));
+  answer_.largest_batch = 0;
+  EXPECT_THAT(Text(3'000'000), HasSubstr("not even a batch of 1 would fit\n"));
+}
+
+TEST_F(PlanTextTest, TablesStayWithinTheTerminal) {
+  answer_.with_layers = true;
+  std::istringstream lines(PlanText(answer_, {60, false}));
+  for (std::string line; std::getline(lines, line);) {
+    const bool sentence = line.starts_with("the peak is");
+    EXPECT_TRUE(sentence || DisplayWidth(line) <= 60) << line;
+  }
 }
 
 }  // namespace

@@ -37,22 +37,8 @@ std::string ShapeText(const Value& value) {
   return fmt::format("{} {}", ToString(value.shape), Name(value.dtype));
 }
 
-// The layer of a value that no node makes: that of the first node which reads it. Inputs of the
-// step belong to nobody.
-std::map<std::string, std::string> LayersOfPersistent(const Graph& graph) {
-  std::map<std::string, std::string> layers;
-  for (const Node& node : graph.nodes) {
-    for (ValueId input : node.inputs) {
-      const Value& value = graph.value(input);
-      if (IsPersistent(value.role)) layers.emplace(value.name, node.layer);
-    }
-  }
-  return layers;
-}
-
 // The residents, whether the plan uses them or not.
 void AppendResidents(const Plan& plan, std::vector<Holding>& holdings) {
-  const auto layers = LayersOfPersistent(plan.graph);
   std::map<std::string, int64_t> buffers;
   for (size_t index = 0; index < plan.placements.size(); ++index) {
     const Placement& placement = plan.placements[index];
@@ -61,10 +47,8 @@ void AppendResidents(const Plan& plan, std::vector<Holding>& holdings) {
   for (const Resident& resident : plan.residents.residents) {
     Holding holding;
     holding.name = resident.name;
-    if (const auto layer = layers.find(resident.name); layer != layers.end()) {
-      holding.layer = layer->second;
-    }
     if (const ValueId value = plan.graph.Find(resident.name); value.valid()) {
+      holding.layer = LayerOf(plan.graph, value);
       holding.shape = ShapeText(plan.graph.value(value));
     }
     holding.category = resident.category;

@@ -1,0 +1,122 @@
+#include "thimble/train/savings.h"
+
+#include <functional>
+
+#include "thimble/plan/cost.h"
+#include "thimble/plan/pipeline.h"
+
+namespace thimble {
+namespace {
+
+// A technique that a user can ask for. One line here, and `thimble plan` says what it would save.
+struct Offer {
+  std::string name;
+  Exactness exactness;
+  std::string what;
+  std::function<void(TrainConfig&)> ask;
+};
+
+std::vector<Offer> Offers() {
+  return {{"--scratch 64KiB", Exactness::kSameBits, "smaller packed panels per thread",
+           [](TrainConfig& config) { config.scratch_bytes = 64 << 10; }}};
+}
+
+struct Size {
+  int64_t arena_bytes = 0;
+  int64_t step_flops = 0;
+};
+
+// Plans a configuration of one network.
+class Sizer {
+ public:
+  Sizer(const ImageClassifier& model, const ImageCounts& counts, const OpRegistry& ops)
+      : model_(model), counts_(counts), ops_(ops) {}
+
+  Result<Size> Of(const TrainConfig& config) const {
+    THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
+                             MakeTrainingProgram(config, model_, counts_, ops_));
+    return Size{static_cast<int64_t>(planned.program.arena_bytes),
+                CostOf(planned.main_plan().graph, ops_).step_flops};
+  }
+
+ private:
+  const ImageClassifier& model_;
+  const ImageCounts& counts_;
+  const OpRegistry& ops_;
+};
+
+Result<void> FindAlways(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
+  const std::vector<PassInfo> passes = OptionalPasses();
+  TrainConfig bare = plain;
+  for (const PassInfo& pass : passes) bare.without.emplace(pass.name);
+  THIMBLE_ASSIGN_OR_RETURN(const Size without, sizer.Of(bare));
+  savings.bare_arena_bytes = without.arena_bytes;
+  for (const PassInfo& pass : passes) {
+    TrainConfig alone = bare;
+    alone.without.erase(std::string(pass.name));
+    TrainConfig left_out = plain;
+    left_out.without.emplace(pass.name);
+    THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(alone));
+    THIMBLE_ASSIGN_OR_RETURN(const Size others, sizer.Of(left_out));
+    savings.always.push_back({std::string(pass.name), std::string(Name(pass.exactness)),
+                              std::string(pass.what), size.arena_bytes, size.step_flops,
+                              others.arena_bytes});
+  }
+  return {};
+}
+
+Result<void> FindOffered(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
+  const std::vector<Offer> offers = Offers();
+  // With all offers but one, or with all.
+  const auto without = [&](size_t left_out) {
+    TrainConfig config = plain;
+    for (size_t i = 0; i < offers.size(); ++i) {
+      if (i != left_out) offers[i].ask(config);
+    }
+    return sizer.Of(config);
+  };
+  for (size_t i = 0; i < offers.size(); ++i) {
+    TrainConfig alone = plain;
+    offers[i].ask(alone);
+    THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(alone));
+    THIMBLE_ASSIGN_OR_RETURN(const Size others, without(i));
+    savings.offered.push_back({offers[i].name, std::string(Name(offers[i].exactness)),
+                               offers[i].what, size.arena_bytes, size.step_flops,
+                               others.arena_bytes});
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const Size together, without(offers.size()));
+  savings.together_arena_bytes = together.arena_bytes;
+  return {};
+}
+
+}  // namespace
+
+Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
+                            const ImageCounts& counts, const OpRegistry& ops) {
+  const TrainConfig plain = PlainConfig(config);
+  const Sizer sizer(model, counts, ops);
+  Savings savings;
+  THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(plain));
+  savings.plain_arena_bytes = size.arena_bytes;
+  savings.plain_step_flops = size.step_flops;
+  THIMBLE_TRY(FindAlways(sizer, plain, savings));
+  THIMBLE_TRY(FindOffered(sizer, plain, savings));
+  return savings;
+}
+
+Result<int64_t> LargestBatchWithin(const TrainConfig& config, const ImageClassifier& model,
+                                   const ImageCounts& counts, const OpRegistry& ops) {
+  const Sizer sizer(model, counts, ops);
+  // Arenas grow with the batch, but for a few bytes of placement: `fits` is known to fit.
+  int64_t fits = 0;
+  int64_t too_large = config.batch + 1;
+  while (fits + 1 < too_large) {
+    TrainConfig tried = config;
+    tried.batch = fits + (too_large - fits) / 2;
+    THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(tried));
+    (size.arena_bytes <= config.budget_bytes ? fits : too_large) = tried.batch;
+  }
+  return fits;
+}
+
+}  // namespace thimble

@@ -97,41 +97,16 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
       program_(std::move(program)),
       executor_(std::move(executor)),
       train_plan_(program_.TrainPlan(program_.batch)),
+      batch_(program_, *executor_),
       op_seconds_(plan().steps.size()) {
-  MakeInputs();
   InitializeResidents(*executor_, program_.inits, config_.seed);
   // The first run is audited; in the second one a device may record what it repeats ever after.
   RunGroup(2);
 }
 
-template <class T>
-void StepTimer::MakeInput(std::string_view name, FunctionRef<T(size_t)> number) {
-  const TensorView view = executor_->View(train_plan_, name);
-  auto numbers = executor_->device().AllocateHost(view.size_bytes());
-  const TensorView made{numbers->bytes().data(), view.dtype, view.shape};
-  const auto elements = made.As<T>();
-  for (size_t i = 0; i < elements.size(); ++i) elements[i] = number(i);
-  inputs_.push_back({view, std::move(numbers)});
-}
-
-void StepTimer::MakeInputs() {
-  const auto classes = static_cast<size_t>(program_.model.images.classes);
-  MakeInput<uint8_t>(kImagesInput, [](size_t i) {
-    return static_cast<uint8_t>(i * 2654435761U >> 13);  // looks random
-  });
-  MakeInput<int32_t>(kLabelsInput, [&](size_t i) { return static_cast<int32_t>(i % classes); });
-  if (program_.augmentation != Augmentation::kNone) {
-    MakeInput<int32_t>(kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
-    MakeInput<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
-  }
-  // Small, so that weights stay ordinary numbers however long the benchmark runs.
-  MakeInput<float>(kLearningRateInput, [](size_t) { return 0.01F; });
-}
-
-// Inputs anew before each step: the plan may have reused their bytes.
 void StepTimer::Prepare() {
   executor_->Prepare(train_plan_);
-  for (const MadeInput& input : inputs_) executor_->Write(input.view, input.numbers->bytes());
+  batch_.Write();
 }
 
 size_t StepTimer::steps_per_group() const {

@@ -7,13 +7,13 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bench/machine_peaks.h"
 #include "thimble/base/result.h"
 #include "thimble/exec/executor.h"
 #include "thimble/train/config.h"
+#include "thimble/train/made_batch.h"
 #include "thimble/train/training_program.h"
 
 namespace thimble {
@@ -39,19 +39,10 @@ class StepTimer {
   Result<MachinePeaks> MeasurePeaks();
 
  private:
-  // An input of the plan and the numbers it gets, in memory that the device reads itself.
-  struct MadeInput {
-    TensorView view;
-    std::unique_ptr<HostMemory> numbers;
-  };
-
   StepTimer(const TrainConfig& config, TrainingProgram program, std::unique_ptr<Executor> executor);
   const Plan& plan() const { return program_.main_plan(); }
   bool on_gpu() const { return executor_->device().kind() == DeviceKind::kCuda; }
   size_t steps_per_group() const;
-  void MakeInputs();
-  template <class T>
-  void MakeInput(std::string_view name, FunctionRef<T(size_t index)> number);
   // Makes the next run ready.
   void Prepare();
   void Enqueue(size_t steps);
@@ -65,7 +56,7 @@ class StepTimer {
   TrainingProgram program_;
   std::unique_ptr<Executor> executor_;
   size_t train_plan_ = 0;
-  std::vector<MadeInput> inputs_;
+  MadeBatch batch_;
   size_t num_steps_ = 0;
   std::vector<double> step_seconds_;  // by group, sorted
   size_t num_op_steps_ = 0;

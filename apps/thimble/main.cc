@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
   thimble::AddTrainCommand(app, &exit_code);
   thimble::AddEvalCommand(app, &exit_code);
   thimble::AddPlanCommand(app, &exit_code);
+  thimble::AddProfileCommand(app, &exit_code);
   thimble::AddModelsCommand(app, &exit_code);
   thimble::AddDataCommand(app, &exit_code);
   try {

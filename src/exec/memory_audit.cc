@@ -57,7 +57,7 @@ std::vector<Range> Complement(std::vector<Range> covered, size_t size) {
 }  // namespace
 
 MemoryAudit::MemoryAudit(Device& device, const ResidentLayout& residents)
-    : device_(device), residents_(residents) {
+    : device_(device), residents_(residents), measured_residents_(residents.residents.size(), 0) {
   device_.Paint(0, device_.arena().size());
 }
 
@@ -128,17 +128,25 @@ void MemoryAudit::End() {
   plan_ = nullptr;
 }
 
-void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
-  std::vector<Range> owned;
-  std::vector<const Placement*> placements;
-  for (const Resident& resident : residents_.residents) {
+void MemoryAudit::MeasureResidents() {
+  for (size_t index = 0; index < residents_.residents.size(); ++index) {
+    const Resident& resident = residents_.residents[index];
     const size_t end = RoundUp(resident.offset + resident.size_bytes, kArenaAlignment);
     const size_t used = device_.UsedBytes(resident.offset, end);
+    measured_residents_[index] = used;
     NotePeak(resident.offset + used);
     if (used != resident.size_bytes) {
       Report(fmt::format("resident '{}' at offset {} has {} bytes planned, {} found in use",
                          resident.name, resident.offset, resident.size_bytes, used));
     }
+  }
+}
+
+void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
+  MeasureResidents();
+  std::vector<Range> owned;
+  std::vector<const Placement*> placements;
+  for (const Resident& resident : residents_.residents) {
     owned.push_back({resident.offset, resident.offset + resident.size_bytes});
   }
   for (const Plan& plan : plans) {

@@ -33,20 +33,24 @@ class MemoryAudit {
   void AfterStep(size_t step);
   void End();
 
-  // Looks at the arena as it is between runs: residents must be written as far as they reach, and
-  // the gaps, which belong to no buffer of any of these plans, must be paint.
+  // Looks at the arena as it is between runs: residents are measured and must be written as far as
+  // they reach, and the gaps, which belong to no buffer of any of these plans, must be paint.
   void ScanArena(const std::vector<Plan>& plans);
 
   // Faults found so far, one line each; empty if all is well.
   const std::vector<std::string>& faults() const { return faults_; }
   // Highest address, relative to the arena, that was found in use.
   size_t measured_peak_bytes() const { return measured_peak_bytes_; }
-  // Of the last audited run, by BufferId: bytes found in use (residents: 0, they are scanned
-  // later).
+  // Of the last audited run, by BufferId: bytes found in use (residents: 0, they are measured by
+  // ScanArena).
   const std::vector<size_t>& measured_buffers() const { return measured_buffers_; }
+  // Of the last scan, in the order of the layout; all 0 before the first.
+  const std::vector<size_t>& measured_residents() const { return measured_residents_; }
+  const ResidentLayout& residents() const { return residents_; }
 
  private:
   void Measure(size_t buffer);
+  void MeasureResidents();
   void Report(std::string fault);
   void NotePeak(size_t end_bytes);
 
@@ -54,6 +58,7 @@ class MemoryAudit {
   ResidentLayout residents_;
   const Plan* plan_ = nullptr;  // of the run under way
   std::vector<size_t> measured_buffers_;
+  std::vector<size_t> measured_residents_;
   size_t measured_peak_bytes_ = 0;
   std::vector<std::string> faults_;
 };

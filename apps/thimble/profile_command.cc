@@ -1,0 +1,80 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/thimble/command.h"
+#include "thimble/base/atomic_file.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/report/profile_csv.h"
+#include "thimble/report/profile_json.h"
+#include "thimble/report/profile_text.h"
+#include "thimble/report/trace_json.h"
+#include "thimble/train/profile_run.h"
+
+namespace thimble {
+namespace {
+
+struct ProfileFlags {
+  ConfigFlags config;
+  int repeat = 5;
+  ProfileTables tables;
+  std::string trace;
+  bool json = false;
+  bool csv = false;
+};
+
+std::string Csv(const Profile& profile, const ProfileTables& tables) {
+  if (tables.program) return ProgramCsv(profile);
+  return tables.layers ? LayersCsv(profile) : CategoriesCsv(profile);
+}
+
+std::string Output(const Profile& profile, const ProfileFlags& flags) {
+  if (flags.json) return ToJson(profile);
+  return flags.csv ? Csv(profile, flags.tables) : ProfileText(profile, flags.tables);
+}
+
+// What was found is printed and written before it is judged.
+Result<int> RunProfileCommand(const ProfileFlags& flags) {
+  if (flags.csv && flags.tables.layers && flags.tables.program) {
+    return BadInput("--csv prints one table: --layers or --program, not both");
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
+  THIMBLE_TRY(PinSimdTarget(config.simd));
+  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data,
+                           DescribeImageData(config.data, config.validation));
+  const OpRegistry& ops = BuiltinOps();
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
+                           MakeTrainingProgram(config, data.images, data.counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const Profile profile, RunProfile(config, program, flags.repeat, ops));
+  fmt::print("{}", Output(profile, flags));
+  if (!flags.trace.empty()) THIMBLE_TRY(WriteFileAtomically(flags.trace, TraceJson(profile)));
+  THIMBLE_TRY(CheckProfile(profile));
+  return 0;
+}
+
+}  // namespace
+
+void AddProfileCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command = app.add_subcommand(
+      "profile", "run a few steps: planned beside measured memory, and the time of each op");
+  auto flags = std::make_shared<ProfileFlags>();
+  flags->config.AddTo(*command);
+  command->add_option("--repeat", flags->repeat, "steps to take the median of (5)")
+      ->check(CLI::Range(1, 1000));
+  command->add_flag("--layers", flags->tables.layers, "a row per layer");
+  command->add_flag("--program", flags->tables.program, "a row per step of the program");
+  command->add_option("--trace", flags->trace,
+                      "write a trace for ui.perfetto.dev or chrome://tracing to this file");
+  CLI::Option* json = command->add_flag("--json", flags->json, "print one JSON object");
+  command
+      ->add_flag("--csv", flags->csv,
+                 "print one table with commas: categories, --layers or --program")
+      ->excludes(json);
+  command->callback([flags, exit_code] {
+    const auto result = RunProfileCommand(*flags);
+    *exit_code = result.ok() ? *result : Report(result.error());
+  });
+}
+
+}  // namespace thimble

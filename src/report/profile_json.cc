@@ -1,0 +1,125 @@
+#include "thimble/report/profile_json.h"
+
+#include <nlohmann/json.hpp>
+
+namespace thimble {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json CategoriesJson(const CategoryBytes& bytes) {
+  Json json;
+  for (size_t index = 0; index < kNumCategories; ++index) {
+    json[std::string(Name(static_cast<Category>(index)))] = bytes[index];
+  }
+  return json;
+}
+
+// With what is left of the plan's arena.
+Json CategoriesJson(const CategoryBytes& bytes, size_t arena_bytes) {
+  Json json = CategoriesJson(bytes);
+  json["gaps"] = arena_bytes - Total(bytes);
+  return json;
+}
+
+Json PeakJson(const Profile& profile) {
+  const MemoryAccount planned = PlannedAccount(profile);
+  const CategoryBytes measured = MeasuredAccount(profile).at_step[planned.peak_step];
+  return {{"step", planned.peak_step},
+          {"planned", CategoriesJson(planned.at_peak, profile.record.arena_bytes)},
+          {"measured", CategoriesJson(measured, profile.record.arena_bytes)}};
+}
+
+Json OpsJson(const Profile& profile) {
+  Json ops = Json::array();
+  for (const OpProfile& op : ByOp(profile)) {
+    ops.push_back({{"op", op.op},
+                   {"calls", op.calls},
+                   {"ms", op.seconds * 1e3},
+                   {"flops", op.flops},
+                   {"moved_bytes", op.moved_bytes}});
+  }
+  return ops;
+}
+
+Json LayersJson(const Profile& profile) {
+  Json layers = Json::array();
+  for (const LayerProfile& layer : ByLayer(profile)) {
+    layers.push_back({{"layer", layer.layer},
+                      {"planned", CategoriesJson(layer.planned)},
+                      {"measured", CategoriesJson(layer.measured)},
+                      {"forward_ms", layer.forward_seconds * 1e3},
+                      {"backward_ms", layer.backward_seconds * 1e3},
+                      {"update_ms", layer.update_seconds * 1e3},
+                      {"flops", layer.flops}});
+  }
+  return layers;
+}
+
+Json StepsJson(const Profile& profile) {
+  const MemoryAccount planned = PlannedAccount(profile);
+  const MemoryAccount measured = MeasuredAccount(profile);
+  const size_t arena_bytes = profile.record.arena_bytes;
+  Json steps = Json::array();
+  for (size_t i = 0; i < profile.record.steps.size(); ++i) {
+    const StepRecord& step = profile.record.steps[i];
+    steps.push_back({{"phase", step.phase},
+                     {"op", step.op},
+                     {"kernel", step.kernel},
+                     {"layer", step.layer},
+                     {"ms", profile.op_seconds[i] * 1e3},
+                     {"flops", step.flops},
+                     {"moved_bytes", step.moved_bytes},
+                     {"planned", CategoriesJson(planned.at_step[i], arena_bytes)},
+                     {"measured", CategoriesJson(measured.at_step[i], arena_bytes)}});
+  }
+  return steps;
+}
+
+Json HoldingsJson(const Profile& profile) {
+  Json holdings = Json::array();
+  for (size_t i = 0; i < profile.record.holdings.size(); ++i) {
+    const Holding& held = profile.record.holdings[i];
+    holdings.push_back({{"name", held.name},
+                        {"layer", held.layer},
+                        {"category", Name(held.category)},
+                        {"first", held.live.first},
+                        {"end", held.live.end},
+                        {"planned_bytes", held.size_bytes},
+                        {"measured_bytes", profile.measured_holdings[i].size_bytes}});
+  }
+  return holdings;
+}
+
+}  // namespace
+
+std::string ToJson(const Profile& profile) {
+  const std::vector<std::string> differences = DifferencesOf(profile);
+  Json json;
+  json["model"] = profile.model;
+  json["batch"] = profile.batch;
+  json["device"] = profile.record.device;
+  json["device_name"] = profile.device_name;
+  json["target"] = profile.target;
+  json["threads"] = profile.threads;
+  json["repeat"] = profile.timed_runs.size();
+  json["agrees"] = differences.empty();
+  json["differences"] = differences;
+  json["arena_bytes"] = profile.arena_bytes;
+  json["allocated_bytes"] = profile.allocated_bytes;
+  json["planned_peak_bytes"] = profile.planned_peak_bytes;
+  json["measured_peak_bytes"] = profile.measured_peak_bytes;
+  json["heap_calls_in_steps"] = profile.heap_calls_in_steps;
+  json["map_calls_in_steps"] = profile.map_calls_in_steps;
+  json["device_allocations_in_steps"] = profile.device_allocations_in_steps;
+  json["step_ms"] = profile.step_seconds * 1e3;
+  json["images_per_second"] = profile.images_per_second();
+  json["categories"] = PeakJson(profile);
+  json["ops"] = OpsJson(profile);
+  json["layers"] = LayersJson(profile);
+  json["steps"] = StepsJson(profile);
+  json["holdings"] = HoldingsJson(profile);
+  return json.dump(1) + "\n";
+}
+
+}  // namespace thimble

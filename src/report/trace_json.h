@@ -1,0 +1,16 @@
+// A profile as a trace file: the Chrome trace event format, which Perfetto (ui.perfetto.dev) and
+// chrome://tracing open.
+#pragma once
+
+#include <string>
+
+#include "thimble/train/profile.h"
+
+namespace thimble {
+
+// The timed runs one after the other, from time 0, as if nothing lay between their steps. Three
+// tracks: training steps, their phases, and ops. Two counters, which change where an op begins:
+// measured bytes alive by category, and in all.
+std::string TraceJson(const Profile& profile);
+
+}  // namespace thimble

@@ -1,0 +1,70 @@
+#include "thimble/train/made_batch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/train/tiny_run.h"
+
+namespace thimble {
+namespace {
+
+TrainConfig Augmented() {
+  TrainConfig config = TinyConfig();
+  config.augment = "crop-flip";
+  return config;
+}
+
+template <class T>
+std::vector<T> Read(const TinyRun& run, std::string_view name) {
+  const TensorView view = run.executor->View(run.program.TrainPlan(run.program.batch), name);
+  std::vector<T> numbers(static_cast<size_t>(view.shape.elements()));
+  run.executor->ReadNow(view, std::as_writable_bytes(std::span(numbers)));
+  return numbers;
+}
+
+TEST(MadeBatch, FillsEveryInput) {
+  const TinyRun run(Augmented());
+  const MadeBatch batch(run.program, *run.executor);
+  run.executor->Prepare(run.program.TrainPlan(run.program.batch));
+  batch.Write();
+  const auto pixels = Read<uint8_t>(run, kImagesInput);
+  EXPECT_GT(std::set<uint8_t>(pixels.begin(), pixels.end()).size(), 200U);
+  EXPECT_THAT(Read<int32_t>(run, kLabelsInput), testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Read<int32_t>(run, kSamplesInput), testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Read<int32_t>(run, kEpochInput), testing::ElementsAre(1));
+  EXPECT_THAT(Read<float>(run, kLearningRateInput), testing::ElementsAre(0.01F));
+}
+
+TEST(MadeBatch, LabelsStayBelowTheNumberOfClasses) {
+  TrainConfig config = TinyConfig();
+  config.data = "shapes:30,6";
+  config.batch = 25;
+  const TinyRun run(config);
+  const MadeBatch batch(run.program, *run.executor);
+  batch.Write();
+  for (const int32_t label : Read<int32_t>(run, kLabelsInput)) {
+    EXPECT_GE(label, 0);
+    EXPECT_LT(label, run.program.model.images.classes);
+  }
+}
+
+// Whoever measures residents finds the ring in use, as in training.
+TEST(MadeBatch, TheRingIsFilledToItsEnd) {
+  const TinyRun run;
+  FillPrefetchRing(*run.executor);
+  run.executor->ScanArena();
+  const MemoryAudit& audit = run.executor->audit();
+  EXPECT_THAT(audit.faults(), testing::IsEmpty());
+}
+
+TEST(MadeBatch, WithoutTheRingResidentsAreMissed) {
+  const TinyRun run;
+  run.executor->ScanArena();
+  EXPECT_THAT(run.executor->audit().faults(),
+              testing::Contains(testing::HasSubstr("'prefetch[0].images'")));
+}
+
+}  // namespace
+}  // namespace thimble

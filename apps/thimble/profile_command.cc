@@ -9,6 +9,7 @@
 #include "thimble/report/profile_csv.h"
 #include "thimble/report/profile_json.h"
 #include "thimble/report/profile_text.h"
+#include "thimble/report/text_style.h"
 #include "thimble/report/trace_json.h"
 #include "thimble/train/profile_run.h"
 
@@ -31,7 +32,8 @@ std::string Csv(const Profile& profile, const ProfileTables& tables) {
 
 std::string Output(const Profile& profile, const ProfileFlags& flags) {
   if (flags.json) return ToJson(profile);
-  return flags.csv ? Csv(profile, flags.tables) : ProfileText(profile, flags.tables);
+  return flags.csv ? Csv(profile, flags.tables)
+                   : ProfileText(profile, flags.tables, StyleOfOutput());
 }
 
 // What was found is printed and written before it is judged.

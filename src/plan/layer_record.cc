@@ -1,5 +1,6 @@
 #include "thimble/plan/layer_record.h"
 
+#include <algorithm>
 #include <map>
 
 namespace thimble {
@@ -34,7 +35,10 @@ std::vector<LayerRecord> LayersOf(const PlanRecord& plan) {
     if (!holding.live.Contains(peak_step)) continue;
     layers.At(holding.layer).at_peak[static_cast<size_t>(holding.category)] += holding.size_bytes;
   }
-  return std::move(layers).Take();
+  std::vector<LayerRecord> records = std::move(layers).Take();
+  std::stable_partition(records.begin(), records.end(),
+                        [](const LayerRecord& layer) { return !layer.name.empty(); });
+  return records;
 }
 
 }  // namespace thimble

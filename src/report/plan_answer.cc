@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "thimble/plan/layer_record.h"
+#include "thimble/report/csv.h"
 #include "thimble/report/known_peaks.h"
 
 namespace thimble {
@@ -95,14 +96,6 @@ Json LayersJson(const PlanRecord& plan) {
                     {"flops", {{"forward", layer.forward_flops}, {"step", layer.step_flops}}}});
   }
   return json;
-}
-
-// Names come from model files: whatever they hold, a field stays one field.
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + '"';
 }
 
 std::string LayersCsv(const PlanRecord& plan) {

@@ -2,16 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "thimble/report/csv.h"
+
 namespace thimble {
 namespace {
-
-// Quoted where it has to be.
-std::string Cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return quoted + "\"";
-}
 
 // "planned_model_bytes,measured_model_bytes,…"
 std::string CategoryHeader() {
@@ -50,9 +44,10 @@ std::string LayersCsv(const Profile& profile) {
   std::string text =
       fmt::format("layer,{},forward_ms,backward_ms,update_ms,flops\n", CategoryHeader());
   for (const LayerProfile& row : ByLayer(profile)) {
-    text += fmt::format("{},{},{},{},{},{}\n", Cell(row.layer),
-                        CategoryCells(row.planned, row.measured), row.forward_seconds * 1e3,
-                        row.backward_seconds * 1e3, row.update_seconds * 1e3, row.flops);
+    text +=
+        fmt::format("{},{},{},{},{},{}\n", CsvField(row.planned.name),
+                    CategoryCells(row.planned.at_peak, row.measured), row.forward_seconds * 1e3,
+                    row.backward_seconds * 1e3, row.update_seconds * 1e3, row.planned.step_flops);
   }
   return text;
 }
@@ -64,10 +59,10 @@ std::string ProgramCsv(const Profile& profile) {
       fmt::format("step,phase,op,kernel,layer,{},ms,flops,moved_bytes\n", CategoryHeader());
   for (size_t i = 0; i < profile.record.steps.size(); ++i) {
     const StepRecord& step = profile.record.steps[i];
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{}\n", i, step.phase, Cell(step.op), Cell(step.kernel),
-                    Cell(step.layer), CategoryCells(planned.at_step[i], measured.at_step[i]),
-                    profile.op_seconds[i] * 1e3, step.flops, step.moved_bytes);
+    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", i, step.phase, CsvField(step.op),
+                        CsvField(step.kernel), CsvField(step.layer),
+                        CategoryCells(planned.at_step[i], measured.at_step[i]),
+                        profile.op_seconds[i] * 1e3, step.flops, step.moved_bytes);
   }
   return text;
 }

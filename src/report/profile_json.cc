@@ -45,13 +45,13 @@ Json OpsJson(const Profile& profile) {
 Json LayersJson(const Profile& profile) {
   Json layers = Json::array();
   for (const LayerProfile& layer : ByLayer(profile)) {
-    layers.push_back({{"layer", layer.layer},
-                      {"planned", CategoriesJson(layer.planned)},
+    layers.push_back({{"layer", layer.planned.name},
+                      {"planned", CategoriesJson(layer.planned.at_peak)},
                       {"measured", CategoriesJson(layer.measured)},
                       {"forward_ms", layer.forward_seconds * 1e3},
                       {"backward_ms", layer.backward_seconds * 1e3},
                       {"update_ms", layer.update_seconds * 1e3},
-                      {"flops", layer.flops}});
+                      {"flops", layer.planned.step_flops}});
   }
   return layers;
 }

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
-#include "thimble/base/byte_size.h"
 #include "thimble/report/text_table.h"
+#include "thimble/report/units.h"
 
 namespace thimble {
 namespace {
 
-std::string Bytes(size_t bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }
 std::string Milliseconds(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 double Giga(int64_t count) { return static_cast<double>(count) / 1e9; }
 // Of something per second; nothing where it took no time.
@@ -31,28 +30,31 @@ std::string Verdict(const CategoryBytes& planned, const CategoryBytes& measured)
   return Verdict(Total(planned), Total(measured));
 }
 
+Ink InkOf(bool equal) { return equal ? Ink::kPlain : Ink::kBad; }
+
 std::string HeadLine(const Profile& profile) {
   const bool on_cpu = !profile.host_may_allocate;
   return fmt::format("{}, batch {} on {} ({}{}): {} parameters, {} runs\n", profile.model,
                      profile.batch, profile.device_name, profile.target,
                      on_cpu ? fmt::format(", {} threads", profile.threads) : "",
-                     profile.record.parameters, profile.timed_runs.size());
+                     CountText(profile.record.parameters), profile.timed_runs.size());
 }
 
-std::string CategoryTable(const Profile& profile) {
+std::string CategoryTable(const Profile& profile, const TextStyle& style) {
   const MemoryAccount planned = PlannedAccount(profile);
   const size_t arena_bytes = profile.record.arena_bytes;
   const CategoryBytes measured = MeasuredAccount(profile).at_step[planned.peak_step];
   TextTable table({"at the peak", "planned", "measured", ""});
+  table.AlignLeft(3);
   const auto add = [&](std::string_view name, size_t a, size_t b) {
-    table.AddRow({std::string(name), Bytes(a), Bytes(b), Verdict(a, b)});
+    table.AddRow({std::string(name), BytesText(a), BytesText(b), Verdict(a, b)}, InkOf(a == b));
   };
   for (size_t index = 0; index < kNumCategories; ++index) {
     add(Name(static_cast<Category>(index)), planned.at_peak[index], measured[index]);
   }
   add("gaps", planned.gap_bytes, arena_bytes - Total(measured));
   add("arena", profile.arena_bytes, profile.allocated_bytes);
-  return table.ToString();
+  return table.ToString(style);
 }
 
 std::vector<std::string> Cells(const OpProfile& op, double all_seconds) {
@@ -64,49 +66,47 @@ std::vector<std::string> Cells(const OpProfile& op, double all_seconds) {
           GigaPerSecond(op.moved_bytes, op.seconds)};
 }
 
-std::string OpTable(const Profile& profile) {
+std::string OpTable(const Profile& profile, const TextStyle& style) {
   const std::vector<OpProfile> ops = ByOp(profile);
   const OpProfile total = Total(ops);
   TextTable table({"op", "calls", "ms", "share", "GFLOP/s", "GB/s"});
   for (const OpProfile& op : ops) table.AddRow(Cells(op, total.seconds));
-  table.AddRow(Cells(total, total.seconds));
-  return table.ToString();
+  table.AddRow(Cells(total, total.seconds), Ink::kBold);
+  return table.ToString(style);
 }
 
-std::string LayerTable(const Profile& profile) {
-  TextTable table({"layer, at the peak", "model", "activations", "others", "planned", "measured",
-                   "", "forward ms", "backward ms", "update ms", "GFLOP"});
+std::string LayerTable(const Profile& profile, const TextStyle& style) {
+  TextTable table({"layer, at the peak", "planned", "measured", "", "forward ms", "backward ms",
+                   "update ms", "arithmetic", "model", "activations"});
+  table.AlignLeft(3);
   for (const LayerProfile& row : ByLayer(profile)) {
-    const size_t model = row.planned[static_cast<size_t>(Category::kModel)];
-    const size_t activations = row.planned[static_cast<size_t>(Category::kActivations)];
-    table.AddRow({row.layer.empty() ? "(no layer)" : row.layer, Bytes(model), Bytes(activations),
-                  Bytes(Total(row.planned) - model - activations), Bytes(Total(row.planned)),
-                  Bytes(Total(row.measured)), Verdict(row.planned, row.measured),
-                  Milliseconds(row.forward_seconds), Milliseconds(row.backward_seconds),
-                  Milliseconds(row.update_seconds), fmt::format("{:.3f}", Giga(row.flops))});
+    const CategoryBytes& planned = row.planned.at_peak;
+    table.AddRow(
+        {row.planned.name.empty() ? "(no layer)" : row.planned.name, BytesText(Total(planned)),
+         BytesText(Total(row.measured)), Verdict(planned, row.measured),
+         Milliseconds(row.forward_seconds), Milliseconds(row.backward_seconds),
+         Milliseconds(row.update_seconds), FlopsText(row.planned.step_flops),
+         BytesText(planned[static_cast<size_t>(Category::kModel)]),
+         BytesText(planned[static_cast<size_t>(Category::kActivations)])},
+        InkOf(planned == row.measured));
   }
-  return table.ToString();
+  return table.ToString(style);
 }
 
-// The words of a step form one column, so that they are aligned left.
-std::string ProgramTable(const Profile& profile) {
+std::string ProgramTable(const Profile& profile, const TextStyle& style) {
   const std::vector<StepRecord>& steps = profile.record.steps;
-  size_t op_width = 2;
-  for (const StepRecord& step : steps) op_width = std::max(op_width, step.op.size());
-  const auto words = [&](std::string_view number, std::string_view phase, std::string_view op,
-                         std::string_view layer) {
-    return fmt::format("{:>4}  {:<8}  {:<{}}  {}", number, phase, op, op_width, layer);
-  };
   const MemoryAccount planned = PlannedAccount(profile);
   const MemoryAccount measured = MeasuredAccount(profile);
-  TextTable table({words("step", "phase", "op", "layer"), "planned", "measured", "", "ms"});
+  TextTable table({"step", "phase", "op", "planned", "measured", "", "ms", "layer"});
+  for (const size_t column : {1, 2, 5, 7}) table.AlignLeft(column);
   for (size_t i = 0; i < steps.size(); ++i) {
-    table.AddRow({words(fmt::format("{}", i), steps[i].phase, steps[i].op, steps[i].layer),
-                  Bytes(Total(planned.at_step[i])), Bytes(Total(measured.at_step[i])),
-                  Verdict(planned.at_step[i], measured.at_step[i]),
-                  Milliseconds(profile.op_seconds[i])});
+    table.AddRow(
+        {fmt::format("{}", i), steps[i].phase, steps[i].op, BytesText(Total(planned.at_step[i])),
+         BytesText(Total(measured.at_step[i])), Verdict(planned.at_step[i], measured.at_step[i]),
+         Milliseconds(profile.op_seconds[i]), steps[i].layer},
+        InkOf(planned.at_step[i] == measured.at_step[i]));
   }
-  return table.ToString();
+  return table.ToString(style);
 }
 
 std::string Totals(const Profile& profile) {
@@ -138,11 +138,12 @@ std::string Conclusion(const Profile& profile) {
 
 }  // namespace
 
-std::string ProfileText(const Profile& profile, const ProfileTables& tables) {
+std::string ProfileText(const Profile& profile, const ProfileTables& tables,
+                        const TextStyle& style) {
   std::string text = HeadLine(profile) + "\n";
-  if (tables.program) text += ProgramTable(profile) + "\n";
-  if (tables.layers) text += LayerTable(profile) + "\n";
-  text += CategoryTable(profile) + "\n" + OpTable(profile) + "\n";
+  if (tables.program) text += ProgramTable(profile, style) + "\n";
+  if (tables.layers) text += LayerTable(profile, style) + "\n";
+  text += CategoryTable(profile, style) + "\n" + OpTable(profile, style) + "\n";
   return text + Totals(profile) + Conclusion(profile);
 }
 

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "thimble/report/text_style.h"
 #include "thimble/train/profile.h"
 
 namespace thimble {
@@ -14,6 +15,7 @@ struct ProfileTables {
 
 // The categories at the peak, the ops by time and the totals, with further tables before these if
 // asked for; at the end every difference between plan and runs, one line each.
-std::string ProfileText(const Profile& profile, const ProfileTables& tables = {});
+std::string ProfileText(const Profile& profile, const ProfileTables& tables = {},
+                        const TextStyle& style = {});
 
 }  // namespace thimble

@@ -8,35 +8,7 @@
 namespace thimble {
 namespace {
 
-// Layers by name, in the order in which they were first asked for.
-class LayerList {
- public:
-  // Layers of the network are those that forward has.
-  explicit LayerList(const std::vector<StepRecord>& steps) {
-    for (const StepRecord& step : steps) {
-      if (step.phase == Name(Phase::kForward)) At(step.layer);
-    }
-  }
-  // What is named after a part of a layer ("conv1.weight") belongs to the layer.
-  LayerProfile& At(const std::string& name) {
-    std::string layer = name;
-    while (!index_.contains(layer) && layer.find('.') != std::string::npos) {
-      layer.resize(layer.rfind('.'));
-    }
-    if (!index_.contains(layer)) layer = name;
-    const auto [found, is_new] = index_.emplace(layer, layers_.size());
-    if (is_new) layers_.push_back({.layer = layer});
-    return layers_[found->second];
-  }
-  std::vector<LayerProfile> Take() && { return std::move(layers_); }
-
- private:
-  std::map<std::string, size_t> index_;
-  std::vector<LayerProfile> layers_;
-};
-
 void AddStep(LayerProfile& layer, const StepRecord& step, double seconds) {
-  layer.flops += step.flops;
   if (step.phase == Name(Phase::kForward)) {
     layer.forward_seconds += seconds;
   } else if (step.phase == Name(Phase::kBackward)) {
@@ -102,24 +74,23 @@ OpProfile Total(const std::vector<OpProfile>& ops) {
 }
 
 std::vector<LayerProfile> ByLayer(const Profile& profile) {
-  LayerList layers(profile.record.steps);
+  std::vector<LayerProfile> layers;
+  std::map<std::string, size_t> index;
+  for (LayerRecord& layer : LayersOf(profile.record)) {
+    index.emplace(layer.name, layers.size());
+    layers.push_back({.planned = std::move(layer)});
+  }
   for (size_t step = 0; step < profile.record.steps.size(); ++step) {
     const StepRecord& record = profile.record.steps[step];
-    AddStep(layers.At(record.layer), record, profile.op_seconds[step]);
+    AddStep(layers[index.at(record.layer)], record, profile.op_seconds[step]);
   }
   const size_t peak = PlannedAccount(profile).peak_step;
-  for (size_t i = 0; i < profile.record.holdings.size(); ++i) {
-    const Holding& planned = profile.record.holdings[i];
-    if (!planned.live.Contains(peak)) continue;
-    LayerProfile& layer = layers.At(planned.layer);
-    const auto category = static_cast<size_t>(planned.category);
-    layer.planned[category] += planned.size_bytes;
-    layer.measured[category] += profile.measured_holdings[i].size_bytes;
+  for (const Holding& held : profile.measured_holdings) {
+    if (!held.live.Contains(peak)) continue;
+    CategoryBytes& bytes = layers[index.at(held.layer)].measured;
+    bytes[static_cast<size_t>(held.category)] += held.size_bytes;
   }
-  std::vector<LayerProfile> rows = std::move(layers).Take();
-  std::stable_partition(rows.begin(), rows.end(),
-                        [](const LayerProfile& row) { return !row.layer.empty(); });
-  return rows;
+  return layers;
 }
 
 std::vector<std::string> DifferencesOf(const Profile& profile) {

@@ -12,6 +12,7 @@
 
 #include "thimble/base/result.h"
 #include "thimble/exec/measured_holdings.h"
+#include "thimble/plan/layer_record.h"
 #include "thimble/plan/program_record.h"
 
 namespace thimble {
@@ -65,16 +66,13 @@ OpProfile Total(const std::vector<OpProfile>& ops);
 
 // What belongs to one layer: bytes at the planned peak, time and arithmetic of its ops.
 struct LayerProfile {
-  std::string layer;  // empty: batches and what no layer uses
-  CategoryBytes planned{};
+  LayerRecord planned;
   CategoryBytes measured{};
   double forward_seconds = 0;
   double backward_seconds = 0;
   double update_seconds = 0;
-  int64_t flops = 0;
 };
-// In the order of forward, which has all of them: what is named after a part of a layer (the update
-// of "conv1.weight") belongs to it. The empty layer, if it holds anything, comes last.
+// In the order of plan/layer_record.h.
 std::vector<LayerProfile> ByLayer(const Profile& profile);
 
 // Everything in which the runs differ from the plan, one line each, the measured values first.

@@ -51,7 +51,7 @@ TEST(ProfileCsv, Program) {
   const std::string text = ProgramCsv(MadeProfile());
   ExpectRectangle(text, 4);
   EXPECT_THAT(text,
-              HasSubstr("\n3,update,sgd,sgd_kernel,first.weight,400,400,0,0,0,0,0,0,300,300,64,64,"
+              HasSubstr("\n3,update,sgd,sgd_kernel,first,400,400,0,0,0,0,0,0,300,300,64,64,"
                         "4,0,1000000\n"));
 }
 

@@ -46,8 +46,8 @@ inline Profile MadeProfile() {
   profile.record.steps = {MadeStep("scale", "first", "forward", 10'000'000),
                           MadeStep("scale", "second", "forward", 10'000'000),
                           MadeStep("scale_grad", "second", "backward", 20'000'000),
-                          MadeStep("sgd", "first.weight", "update", 0)};
-  profile.record.holdings = {MadeHolding("first.weight", "first", Category::kModel, 400, {0, 4}),
+                          MadeStep("sgd", "first", "update", 0)};
+  profile.record.holdings = {MadeHolding("first", "first", Category::kModel, 400, {0, 4}),
                              MadeHolding("prefetch[0].images", "", Category::kData, 64, {0, 4}),
                              MadeHolding("y", "first", Category::kActivations, 1000, {0, 3}),
                              MadeHolding("z", "second", Category::kActivations, 2000, {1, 3}),

@@ -51,30 +51,19 @@ TEST(Profile, OpsAreAddedUpLongestFirst) {
 TEST(Profile, LayersHaveTheirBytesAtThePeakAndTheirTime) {
   const std::vector<LayerProfile> layers = ByLayer(ProfileWithDifference());
   ASSERT_EQ(layers.size(), 3U);
-  EXPECT_EQ(layers[0].layer, "first");
-  EXPECT_EQ(Of(layers[0].planned, Category::kModel), 400U);
-  EXPECT_EQ(layers[0].planned, layers[0].measured);
+  EXPECT_EQ(layers[0].planned.name, "first");
+  EXPECT_EQ(Of(layers[0].planned.at_peak, Category::kModel), 400U);
+  EXPECT_EQ(layers[0].planned.at_peak, layers[0].measured);
   EXPECT_DOUBLE_EQ(layers[0].forward_seconds, 0.001);
   EXPECT_DOUBLE_EQ(layers[0].backward_seconds, 0);
   EXPECT_DOUBLE_EQ(layers[0].update_seconds, 0.004);
-  EXPECT_EQ(layers[1].layer, "second");
-  EXPECT_EQ(Total(layers[1].planned), 2300U);
+  EXPECT_EQ(layers[1].planned.name, "second");
+  EXPECT_EQ(Total(layers[1].planned.at_peak), 2300U);
   EXPECT_EQ(Total(layers[1].measured), 2304U);
   EXPECT_DOUBLE_EQ(layers[1].backward_seconds, 0.003);
-  EXPECT_EQ(layers[1].flops, 30'000'000);
-  EXPECT_EQ(layers[2].layer, "");  // last, though no step comes before the batch
-  EXPECT_EQ(Of(layers[2].planned, Category::kData), 64U);
-}
-
-// Also where a name has dots in it that mean nothing.
-TEST(Profile, WhatBelongsToNoLayerOfForwardIsARowOfItsOwn) {
-  Profile profile = MadeProfile();
-  profile.record.steps[3].layer = "other.weight";
-  const std::vector<LayerProfile> layers = ByLayer(profile);
-  ASSERT_EQ(layers.size(), 4U);
-  EXPECT_EQ(layers[2].layer, "other.weight");
-  EXPECT_DOUBLE_EQ(layers[2].update_seconds, 0.004);
-  EXPECT_DOUBLE_EQ(layers[0].update_seconds, 0);
+  EXPECT_EQ(layers[1].planned.step_flops, 30'000'000);
+  EXPECT_EQ(layers[2].planned.name, "");  // last, though no step comes before the batch
+  EXPECT_EQ(Of(layers[2].planned.at_peak, Category::kData), 64U);
 }
 
 TEST(Profile, LayersTogetherAreTheCategories) {
@@ -84,7 +73,7 @@ TEST(Profile, LayersTogetherAreTheCategories) {
   CategoryBytes measured_sum{};
   for (const LayerProfile& layer : ByLayer(profile)) {
     for (size_t i = 0; i < kNumCategories; ++i) {
-      planned_sum[i] += layer.planned[i];
+      planned_sum[i] += layer.planned.at_peak[i];
       measured_sum[i] += layer.measured[i];
     }
   }

@@ -109,7 +109,7 @@ void DrawPatch(Svg& svg, const Frame& frame, const Patch& patch, bool slivers) {
 
 Svg ArenaMap(const PlanRecord& plan, double width) {
   const double height = width > 500 ? 460 : 340;
-  const double legend = LegendHeight(width - 48, Legend());
+  const double legend = LegendHeight(width, Legend());
   Svg svg(width, legend + 22 + height + kPhaseBandHeight + 34,
           fmt::format("Map of the arena of {}: {} things held in {}", plan.name,
                       plan.holdings.size(), ExactBytes(plan.arena_bytes)));
@@ -117,7 +117,7 @@ Svg ArenaMap(const PlanRecord& plan, double width) {
   frame.area = {44, legend + 22, width - 44 - 8, height};
   frame.x_high = static_cast<double>(std::max<size_t>(plan.steps.size(), 1));
   frame.y_high = static_cast<double>(std::max<size_t>(plan.arena_bytes, 1));
-  DrawLegend(svg, {44, 0, width - 48, 0}, Legend());
+  DrawLegend(svg, {0, 0, width, 0}, Legend());
   DrawAxes(svg, frame, plan);
   svg.Rect(frame.area, "free");
   // Slivers last: they would be lost below the edges of others.

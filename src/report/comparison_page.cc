@@ -74,9 +74,7 @@ std::vector<TableRow> ResultRows(const Runs& runs) {
       RowOf("steps done", runs, [](const RunRecord& run) { return Grouped(StepsDone(run)); }),
       SummaryRow("time", runs,
                  [](const Summary& summary) { return DurationText(summary.seconds); }),
-      SummaryRow(
-          "images/s", runs,
-          [](const Summary& summary) { return fmt::format("{:.1f}", summary.images_per_second); }),
+      SummaryRow("speed", runs, RateText),
       RowOf("arithmetic per step", runs,
             [](const RunRecord& run) {
               return fmt::format("{:.2f} GFLOP", static_cast<double>(run.plan().step_flops) / 1e9);
@@ -87,7 +85,9 @@ std::vector<TableRow> ResultRows(const Runs& runs) {
             [](const RunRecord& run) {
               return TestAccuracy(run) >= 0 ? Percent(TestAccuracy(run)) : "–";
             }),
-      SummaryRow("version", runs, [](const Summary& summary) { return summary.version; }),
+      SummaryRow(
+          "version", runs,
+          [](const Summary& summary) { return summary.version.empty() ? "–" : summary.version; }),
   };
 }
 
@@ -153,7 +153,7 @@ std::string Body(const Runs& runs) {
   html += Heading("Time and accuracy") + Figure(Table(Header(runs), ResultRows(runs)), "");
   html += "<div class=\"pair\">\n";
   for (const auto& [file, chart] : Charts(runs)) {
-    html += fmt::format("<figure>\n{}</figure>\n", CurvePlot(chart, kHalfPlot).Inline());
+    html += Figure(CurvePlot(chart, kHalfPlot).Inline(), "");
   }
   html += "</div>\n" + Heading("Settings that differ");
   const std::vector<TableRow> settings = DifferentSettings(runs);

@@ -14,6 +14,7 @@ namespace {
 
 constexpr size_t kMostPoints = 400;  // two for each pixel of the plot
 constexpr size_t kMostMarked = 14;   // more points than this need no dots
+constexpr size_t kDense = 250;       // thick lines would run into each other
 constexpr size_t kMostTitles = 200;  // columns that answer the pointer
 constexpr double kLogFrom = 30;      // a linear axis hides what is this much smaller
 constexpr double kLabelRow = 13;
@@ -110,6 +111,9 @@ void Drawing::ChooseRanges() {
                                                : std::max(std::abs(values.high), 1.0) * 0.2;
   frame_.y_low = chart_.from_zero && values.low == 0 ? 0 : values.low - 0.06 * span;
   frame_.y_high = values.high + 0.06 * span;
+  if (chart_.unit != "%") return;
+  if (values.low >= 0) frame_.y_low = std::max(frame_.y_low, 0.0);
+  if (values.high <= 100) frame_.y_high = std::min(frame_.y_high, 100.0);
 }
 
 void Drawing::DrawAxes() {
@@ -118,7 +122,7 @@ void Drawing::DrawAxes() {
   DrawYTicks(svg_, frame_, ticks);
   std::string title = chart_.title;
   if (!chart_.unit.empty()) title += ", " + chart_.unit;
-  if (frame_.y_log) title += " (logarithmic)";
+  if (frame_.y_log) title += ", logarithmic";
   for (const Curve& curve : curves_) {
     if (curve.thin && !curve.points.empty()) title += fmt::format(" (thin: {})", curve.name);
   }
@@ -135,7 +139,9 @@ void Drawing::DrawCurve(const Curve& curve) {
                             Coordinate(frame_.X(point.step)), Coordinate(frame_.Y(point.value)));
   }
   if (curve.points.size() > 1) {
-    svg_.Path(commands, LineClass(curve.colour) + (curve.thin ? " thin" : ""));
+    const bool dense = curve.points.size() > kDense;
+    svg_.Path(commands, fmt::format("{}{}{}", LineClass(curve.colour), curve.thin ? " thin" : "",
+                                    dense ? " dense" : ""));
   }
   if (curve.points.size() > kMostMarked || (curve.thin && curve.points.size() > 1)) return;
   for (const CurvePoint& point : curve.points) {
@@ -158,7 +164,7 @@ void Drawing::DrawLabels() {
   for (size_t index = 1; index < labels.size(); ++index) {
     labels[index].y = std::max(labels[index].y, labels[index - 1].y + kLabelRow);
   }
-  double lowest = frame_.bottom();
+  double lowest = frame_.bottom() - 8;  // clear of the last tick
   for (size_t index = labels.size(); index-- > 0; lowest -= kLabelRow) {
     labels[index].y = std::min(labels[index].y, lowest);
     lowest = labels[index].y;

@@ -40,8 +40,9 @@ std::string Tiles(const std::vector<Tile>& tiles) {
 }
 
 std::string Figure(std::string_view plots_html, std::string_view caption) {
-  return fmt::format("<figure>\n{}<figcaption>{}</figcaption>\n</figure>\n", plots_html,
-                     Escaped(caption));
+  std::string html = fmt::format("<figure>\n{}", plots_html);
+  if (!caption.empty()) html += fmt::format("<figcaption>{}</figcaption>\n", Escaped(caption));
+  return html + "</figure>\n";
 }
 
 std::string WideAndNarrow(const Svg& wide, const Svg& narrow) {

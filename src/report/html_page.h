@@ -26,7 +26,7 @@ struct Tile {
 };
 std::string Tiles(const std::vector<Tile>& tiles);
 
-// A picture with its caption.
+// A picture or a table with its caption, if it has one.
 std::string Figure(std::string_view plots_html, std::string_view caption);
 // The same picture for wide and for narrow windows; one of them is shown.
 std::string WideAndNarrow(const Svg& wide, const Svg& narrow);

@@ -43,7 +43,7 @@ class Drawing {
       : plan_(plan),
         account_(Account(plan)),
         columns_(Columns(account_)),
-        legend_height_(LegendHeight(width - 48, Legend())),
+        legend_height_(LegendHeight(width, Legend())),
         svg_(width, legend_height_ + kTop + PlotHeight(width) + kBelow, Label()) {
     frame_.area = {44, legend_height_ + kTop, width - 44 - 8, PlotHeight(width)};
     frame_.x_high = static_cast<double>(account_.at_step.size());
@@ -51,7 +51,7 @@ class Drawing {
   }
 
   Svg Draw() {
-    DrawLegend(svg_, {44, 0, svg_.width() - 48, 0}, Legend());
+    DrawLegend(svg_, {0, 0, svg_.width(), 0}, Legend());
     DrawAxes();
     DrawStack();
     DrawPeak();

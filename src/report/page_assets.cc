@@ -22,7 +22,7 @@ p{margin:0 0 10px;overflow-wrap:anywhere;max-width:75ch}
 margin:18px 0 0}
 .tiles div{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:9px 12px}
 .tiles dt{color:var(--muted);font-size:13px}
-.tiles dd{margin:0;font-size:20px;font-weight:600;font-variant-numeric:tabular-nums;
+.tiles dd{margin:0;font-size:19px;font-weight:600;font-variant-numeric:tabular-nums;
 overflow-wrap:anywhere}
 .tiles small{display:block;font-size:12.5px;font-weight:400;min-height:1.5em}
 figure{margin:0 0 14px;background:var(--card);border:1px solid var(--edge);border-radius:8px;
@@ -54,7 +54,7 @@ box-shadow:0 2px 12px rgba(0,0,0,.3)}
 main{padding:20px 14px 36px}
 h1{font-size:22px}
 .tiles{grid-template-columns:1fr 1fr}
-.tiles dd{font-size:18px}
+.tiles dd{font-size:17px}
 figure{padding:12px 8px;border-radius:6px}
 figcaption{padding:0 4px}
 table{font-size:13px}

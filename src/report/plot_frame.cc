@@ -57,13 +57,9 @@ std::vector<double> RoundTicks(double low, double high, int count) {
   if (!(high > low) || !std::isfinite(high - low) || count < 1) return {};
   const double rough = (high - low) / count;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= 0.999 * rough) {
-      step = factor * power;
-      break;
-    }
-  }
+  // The nearest of 1, 2, 5 and 10, as ratios go.
+  const double ratio = rough / power;
+  const double step = power * (ratio < 1.5 ? 1 : ratio < 3.2 ? 2 : ratio < 7 ? 5 : 10);
   std::vector<double> ticks;
   const double slack = 1e-9 * step;
   for (double index = std::ceil((low - slack) / step); index * step <= high + slack; ++index) {

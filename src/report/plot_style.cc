@@ -72,6 +72,7 @@ std::string PlotRules(Theme theme) {
       ".plot .band{{fill:{2}}}\n"
       ".plot .free{{fill:{4};stroke:{2};stroke-width:1}}\n"
       ".plot .line{{fill:none;stroke-width:1.75;stroke-linejoin:round;stroke-linecap:round}}\n"
+      ".plot .dense{{stroke-width:1.1}}\n"
       ".plot .thin{{stroke-width:1;opacity:.6}}\n"
       ".plot .held{{stroke:{3};stroke-width:.5}}\n"
       ".plot .hit{{fill:{0};fill-opacity:0}}\n"

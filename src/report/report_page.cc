@@ -60,7 +60,7 @@ std::vector<Tile> WorkTiles(const RunRecord& run) {
                      fmt::format("after {} steps", Grouped(StepsDone(run)))});
   }
   if (run.summary) {
-    tiles.push_back({"speed", fmt::format("{:.1f} images/s", run.summary->images_per_second),
+    tiles.push_back({"speed", RateText(*run.summary),
                      fmt::format("{} in all", DurationText(run.summary->seconds))});
   }
   return tiles;
@@ -177,7 +177,7 @@ std::string CurveSection(const RunRecord& run) {
   if (charts.empty()) return html + Paragraph("Nothing is in metrics.jsonl yet.", "muted");
   html += "<div class=\"pair\">\n";
   for (const NamedChart& named : charts) {
-    html += fmt::format("<figure>\n{}</figure>\n", CurvePlot(named.chart, kHalfPlot).Inline());
+    html += Figure(CurvePlot(named.chart, kHalfPlot).Inline(), "");
   }
   return html + "</div>\n";
 }
@@ -216,13 +216,6 @@ std::string SettingsSection(const RunRecord& run) {
 }
 
 }  // namespace
-
-std::string RunName(const std::string& folder) {
-  std::string name = folder;
-  while (name.size() > 1 && name.back() == '/') name.pop_back();
-  const size_t slash = name.rfind('/');
-  return slash == std::string::npos || name.size() == 1 ? name : name.substr(slash + 1);
-}
 
 std::string ReportPage(const RunRecord& run) {
   return HtmlPage(fmt::format("{} · {}", RunName(run.folder), WhatRuns(run)),

@@ -23,7 +23,4 @@ std::string ReportPage(const RunRecord& run);
 using NamedFiles = std::vector<std::pair<std::string, std::string>>;
 NamedFiles ReportPlots(const RunRecord& run);
 
-// The last part of a path, which is what people call a run.
-std::string RunName(const std::string& folder);
-
 }  // namespace thimble

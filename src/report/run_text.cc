@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/report/plot_frame.h"
@@ -31,6 +32,14 @@ std::string MemoryText(const TrainSummary& summary) {
 
 }  // namespace
 
+std::string RunName(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::path path = std::filesystem::absolute(folder, error).lexically_normal();
+  if (error) return folder;
+  if (!path.has_filename()) path = path.parent_path();  // "runs/first/"
+  return path.has_filename() ? path.filename().string() : path.string();
+}
+
 std::string WhatRuns(const RunRecord& run) {
   return fmt::format("{} on {}, batch {}, {}", run.config.model, run.config.data, run.config.batch,
                      run.plan().device);
@@ -45,9 +54,8 @@ std::string ResultText(const RunRecord& run) {
   }
   const TrainSummary& summary = *run.summary;
   std::string text = MemoryText(summary);
-  text += fmt::format(" Test accuracy {} after {} steps, {:.1f} images/s.",
-                      Percent(summary.test_accuracy), Grouped(summary.steps),
-                      summary.images_per_second);
+  text += fmt::format(" Test accuracy {} after {} steps, {}.", Percent(summary.test_accuracy),
+                      Grouped(summary.steps), RateText(summary));
   if (StepsDone(run) > summary.steps) {
     text += fmt::format(" The run went on after that: its metrics reach step {}.",
                         Grouped(StepsDone(run)));
@@ -74,6 +82,12 @@ std::string PlainRatio(const TrainSummary& summary) {
   if (summary.arena_bytes <= 0) return "–";
   return fmt::format("{:.2f}x", static_cast<double>(summary.plain_arena_bytes) /
                                     static_cast<double>(summary.arena_bytes));
+}
+
+std::string RateText(const TrainSummary& summary) {
+  const double rate = std::min(summary.images_per_second, 1e15);
+  if (rate < 1000) return fmt::format("{:.1f} images/s", rate);
+  return fmt::format("{} images/s", Grouped(std::llround(rate)));
 }
 
 std::string Percent(double share) { return fmt::format("{:.2f} %", 100 * share); }

@@ -7,6 +7,9 @@
 
 namespace thimble {
 
+// The last part of a folder's path, which is what people call a run.
+std::string RunName(const std::string& folder);
+
 // "wrn-28-2 on cifar10, batch 100, cuda".
 std::string WhatRuns(const RunRecord& run);
 
@@ -22,6 +25,9 @@ double TestAccuracy(const RunRecord& run);
 
 // "1.54x": how many times the plain plan is the arena.
 std::string PlainRatio(const TrainSummary& summary);
+
+// "11.1 images/s", "39,684 images/s".
+std::string RateText(const TrainSummary& summary);
 
 // "12.34 %", from a share.
 std::string Percent(double share);

@@ -52,7 +52,7 @@ TEST(CurvePlot, OnePointIsADot) {
 
 TEST(CurvePlot, DecadesGetALogarithmicAxis) {
   EXPECT_THAT(Drawn({"loss", "", {{"", 0, {{1, 2}, {2, 0.002}}, false}}}),
-              HasSubstr(">loss (logarithmic)</text>"));
+              HasSubstr(">loss, logarithmic</text>"));
   EXPECT_THAT(Drawn({"loss", "", {{"", 0, {{1, 2}, {2, 0.2}}, false}}}), HasSubstr(">loss</text>"));
   EXPECT_THAT(Drawn({"loss", "", {{"", 0, {{1, 2}, {2, 0}}, false}}}), HasSubstr(">loss</text>"));
 }

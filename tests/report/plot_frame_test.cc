@@ -19,14 +19,14 @@ TEST(RoundTicks, AreRoundAndWithin) {
   EXPECT_THAT(RoundTicks(0, 10, 5), ElementsAre(0, 2, 4, 6, 8, 10));
   EXPECT_THAT(RoundTicks(0, 409.6, 5), ElementsAre(0, 100, 200, 300, 400));
   EXPECT_THAT(RoundTicks(-1, 1, 4), ElementsAre(-1, -0.5, 0, 0.5, 1));
-  EXPECT_THAT(RoundTicks(3, 251, 4), ElementsAre(100, 200));
+  EXPECT_THAT(RoundTicks(3, 251, 4), ElementsAre(50, 100, 150, 200, 250));
 }
 
 TEST(RoundTicks, SmallRanges) {
   const std::vector<double> ticks = RoundTicks(2.31, 2.37, 5);
-  ASSERT_EQ(ticks.size(), 3U);
-  EXPECT_DOUBLE_EQ(ticks.front(), 2.32);
-  EXPECT_DOUBLE_EQ(ticks.back(), 2.36);
+  ASSERT_EQ(ticks.size(), 7U);
+  EXPECT_DOUBLE_EQ(ticks.front(), 2.31);
+  EXPECT_DOUBLE_EQ(ticks.back(), 2.37);
 }
 
 TEST(RoundTicks, NoRangeNoTicks) {
@@ -39,7 +39,7 @@ TEST(RoundTicks, NoRangeNoTicks) {
 
 TEST(StepTicks, AreWholeNumbers) {
   EXPECT_THAT(StepTicks(4, 8), ElementsAre(0, 1, 2, 3, 4));
-  EXPECT_THAT(StepTicks(251, 5), ElementsAre(0, 100, 200));
+  EXPECT_THAT(StepTicks(251, 3), ElementsAre(0, 100, 200));
   EXPECT_THAT(StepTicks(0, 5), IsEmpty());
 }
 

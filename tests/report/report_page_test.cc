@@ -100,13 +100,5 @@ TEST(ReportPlots, OnlyWhatThereIs) {
                                    "loss_scale.svg"));
 }
 
-TEST(RunName, IsTheLastPart) {
-  EXPECT_EQ(RunName("runs/first"), "first");
-  EXPECT_EQ(RunName("runs/first//"), "first");
-  EXPECT_EQ(RunName("first"), "first");
-  EXPECT_EQ(RunName("/"), "/");
-  EXPECT_EQ(RunName(""), "");
-}
-
 }  // namespace
 }  // namespace thimble

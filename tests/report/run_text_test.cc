@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/report/toy_record.h"
 
 namespace thimble {
@@ -55,8 +57,22 @@ TEST(RunText, Numbers) {
   EXPECT_EQ(DurationText(75), "1 min 15 s");
   EXPECT_EQ(DurationText(3725), "1 h 02 min");
   EXPECT_THAT(DurationText(1e300), HasSubstr(" h "));
+  TrainSummary summary;
+  summary.images_per_second = 39684.2;
+  EXPECT_EQ(RateText(summary), "39,684 images/s");
+  EXPECT_EQ(RateText(*ToyRun().summary), "12.5 images/s");
   EXPECT_EQ(PlainRatio(*ToyRun().summary), "1.50x");
   EXPECT_EQ(PlainRatio({}), "–");
+}
+
+TEST(RunName, IsTheLastPart) {
+  EXPECT_EQ(RunName("runs/first"), "first");
+  EXPECT_EQ(RunName("runs/first//"), "first");
+  EXPECT_EQ(RunName("runs/first/."), "first");
+  EXPECT_EQ(RunName("first"), "first");
+  EXPECT_EQ(RunName("/"), "/");
+  EXPECT_EQ(RunName(""), "");
+  EXPECT_EQ(RunName("."), std::filesystem::current_path().filename().string());
 }
 
 }  // namespace

@@ -195,6 +195,7 @@ def check_hover(browser, plan, touch):
     for index in range(count):
         tip = browser.tip_over(".held", index, touch)
         browser.check_tip_inside()
+        browser.expect(tip, f"no tip over rectangle {index} of the map")
         found = found or (tip.startswith(largest["name"] + "\n") and
                           grouped(largest["bytes"]) in tip and largest["layer"] in tip and
                           largest["shape"] in tip and

@@ -30,7 +30,8 @@ padding:16px 18px;break-inside:avoid}
 figcaption{font-size:13.5px;margin-top:10px;max-width:80ch}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(400px,100%),1fr));gap:14px}
 .pair figure{margin:0}
-.plot{display:block;width:100%;height:auto;touch-action:pan-x pan-y;overflow:visible}
+.plot{display:block;width:100%;height:auto;touch-action:pan-x pan-y;overflow:visible;
+outline:none;-webkit-tap-highlight-color:transparent}
 .plot:focus-visible{outline:2px solid #4477aa;outline-offset:4px}
 .narrow{display:none}
 .scroll{overflow-x:auto}
@@ -129,7 +130,9 @@ std::string_view PageScript() {
     plot.addEventListener('focus', () => {
       if (plot.matches(':focus-visible')) showAt(marks[at]);
     });
-    plot.addEventListener('blur', hide);
+    plot.addEventListener('blur', () => {
+      if (plot.contains(current)) hide();
+    });
     plot.addEventListener('keydown', (event) => {
       const move = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
       if (event.key === 'Escape') hide();

@@ -111,7 +111,8 @@ class Browser:
         clip = {"x": 0, "y": 0, "width": size[0], "height": size[1], "scale": 1}
         picture = self.driver.execute_cdp_cmd("Page.captureScreenshot",
                                               {"captureBeyondViewport": True, "clip": clip})
-        path = self.screenshots / f"{page.parent.name}_{page.stem}_{window}_{scheme}.png"
+        name = page.parent.name if page.stem == "report" else page.stem
+        path = self.screenshots / f"{name}_{window}_{scheme}.png"
         path.write_bytes(base64.b64decode(picture["data"]))
 
     def tip_over(self, selector, index, touch):

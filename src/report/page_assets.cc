@@ -13,7 +13,7 @@ body{margin:0;background:var(--ground);color:var(--ink);line-height:1.5;font-siz
 font-family:system-ui,-apple-system,'Segoe UI','Helvetica Neue',Arial,sans-serif}
 main{max-width:900px;margin:0 auto;padding:28px 16px 48px}
 h1{font-size:26px;line-height:1.2;margin:0 0 4px;overflow-wrap:anywhere}
-h2{font-size:18px;margin:36px 0 10px}
+h2{font-size:18px;margin:36px 0 10px;break-after:avoid}
 p{margin:0 0 10px;overflow-wrap:anywhere;max-width:75ch}
 .lead{font-size:17px}
 .muted,figcaption,small{color:var(--muted)}
@@ -63,7 +63,8 @@ th,td{padding:4px 6px}
 .wide{display:none}
 .narrow{display:block}}
 @media print{
-main{max-width:none;padding:0}
+main{max-width:none;padding:0 2px}
+.pair{grid-template-columns:1fr 1fr}
 .wide{display:block}
 .narrow{display:none}
 *{print-color-adjust:exact;-webkit-print-color-adjust:exact}}

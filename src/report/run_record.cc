@@ -13,7 +13,7 @@ namespace thimble {
 namespace {
 
 // Each far beyond what a run writes: a plan of 2^16 steps, two million lines of metrics.
-constexpr int64_t kMaxPlanBytes = 256 << 20;
+constexpr int64_t kMaxPlanBytes = 64 << 20;
 constexpr int64_t kMaxMetricsBytes = 128 << 20;
 constexpr int64_t kMaxSummaryBytes = 1 << 20;
 

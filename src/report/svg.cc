@@ -110,18 +110,26 @@ void Svg::Text(double x, double y, std::string_view text, std::string_view css_c
                        css_class, Coordinate(x), Coordinate(y), AnchorName(anchor), Escaped(text));
 }
 
-std::string Svg::Element(std::string_view css_class, std::string_view inside) const {
+std::string Svg::Element(std::string_view attributes, double margin,
+                         std::string_view inside) const {
   return fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot {}\" viewBox=\"0 0 {} {}\" "
-      "role=\"img\" aria-label=\"{}\">\n{}{}</svg>\n",
-      css_class, Coordinate(width_), Coordinate(height_), Escaped(label_), inside, body_);
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" {} viewBox=\"{} {} {} {}\" role=\"img\" "
+      "aria-label=\"{}\">\n{}{}</svg>\n",
+      attributes, Coordinate(-margin), Coordinate(-margin), Coordinate(width_ + 2 * margin),
+      Coordinate(height_ + 2 * margin), Escaped(label_), inside, body_);
 }
 
-std::string Svg::Inline(std::string_view css_class) const { return Element(css_class, {}); }
+std::string Svg::Inline(std::string_view css_class) const {
+  return Element(fmt::format("class=\"plot {}\"", css_class), 0, {});
+}
 
 std::string Svg::File() const {
+  constexpr double kMargin = 8;
+  const std::string attributes =
+      fmt::format("class=\"plot\" width=\"{}\" height=\"{}\"", Coordinate(width_ + 2 * kMargin),
+                  Coordinate(height_ + 2 * kMargin));
   return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" +
-         Element("file", fmt::format("<style>{}</style>\n", PlotRules(Theme::kLight)));
+         Element(attributes, kMargin, fmt::format("<style>{}</style>\n", PlotRules(Theme::kLight)));
 }
 
 }  // namespace thimble

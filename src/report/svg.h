@@ -43,11 +43,11 @@ class Svg {
 
   // For a page that has the rules of plot_style.h; `css_class` is added to that of the element.
   std::string Inline(std::string_view css_class = {}) const;
-  // A file on its own, with the light colours, for papers.
+  // A file on its own, with the light colours and a margin, for papers.
   std::string File() const;
 
  private:
-  std::string Element(std::string_view css_class, std::string_view inside) const;
+  std::string Element(std::string_view attributes, double margin, std::string_view inside) const;
 
   double width_;
   double height_;

@@ -76,6 +76,7 @@ TEST(Svg, FileStandsAlone) {
   const std::string file = Svg(10, 10, "x").File();
   EXPECT_THAT(file, StartsWith("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns="));
   EXPECT_THAT(file, HasSubstr("<style>.plot{"));
+  EXPECT_THAT(file, HasSubstr("width=\"26\" height=\"26\" viewBox=\"-8 -8 26 26\""));
   EXPECT_THAT(file, Not(HasSubstr("var(")));
 }
 

@@ -18,6 +18,9 @@ add_library(thimble::thimble ALIAS thimble)
 target_include_directories(thimble PUBLIC
   $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_compile_features(thimble PUBLIC cxx_std_20)
+# One source knows the version: a new one rebuilds nothing else.
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/version.cc PROPERTIES
+  COMPILE_DEFINITIONS THIMBLE_VERSION="${PROJECT_VERSION}")
 target_link_libraries(thimble
   PUBLIC fmt::fmt Threads::Threads
   PRIVATE $<BUILD_INTERFACE:thimble_options> hwy::hwy $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)

@@ -5,16 +5,18 @@
 #include <CLI/CLI.hpp>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/version.h"
 
 int main(int argc, char** argv) {
   CLI::App app("Trains neural networks in the memory you have.", "thimble");
-  app.set_version_flag("--version", THIMBLE_VERSION);
+  app.set_version_flag("--version", std::string(thimble::Version()));
   app.require_subcommand(1);
   int exit_code = 0;
   thimble::AddTrainCommand(app, &exit_code);
   thimble::AddEvalCommand(app, &exit_code);
   thimble::AddPlanCommand(app, &exit_code);
   thimble::AddProfileCommand(app, &exit_code);
+  thimble::AddReportCommand(app, &exit_code);
   thimble::AddModelsCommand(app, &exit_code);
   thimble::AddDataCommand(app, &exit_code);
   try {

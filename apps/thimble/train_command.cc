@@ -5,6 +5,7 @@
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/console_progress.h"
+#include "thimble/report/report_writer.h"
 #include "thimble/train/trainer.h"
 
 namespace thimble {
@@ -19,7 +20,8 @@ int RunTrain(const TrainFlags& flags) {
   const auto config = flags.config.Resolve();
   if (!config.ok()) return Report(config.error());
   ConsoleProgress progress;
-  const auto summary = Train(*config, BuiltinOps(), progress);
+  ReportWriter writer(progress, config->report_every);
+  const auto summary = Train(*config, BuiltinOps(), writer);
   if (!summary.ok()) return Report(summary.error());
   fmt::print("{}", flags.json ? summary->json : SummaryText(*summary));
   return 0;

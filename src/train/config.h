@@ -42,6 +42,7 @@ struct TrainConfig {
   bool resume = false;
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
   int64_t eval_every = 1;        // epochs; 0: only at the end
+  int64_t report_every = 0;      // epochs; 0: only at the end
   int64_t log_every = 50;        // steps per line in metrics.jsonl
   int64_t prefetch = 2;          // slots of the prefetch ring
 };

@@ -1,5 +1,8 @@
 #include "thimble/train/metrics.h"
 
+#include <fmt/format.h>
+
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "thimble/train/options.h"
@@ -36,6 +39,81 @@ void AddEvaluation(Json& json, const std::string& prefix, const Evaluation& eval
   json[prefix + "_accuracy"] = evaluation.accuracy;
 }
 
+// Members with their names, the same for both directions.
+template <class Summary, class Visit>
+void VisitSummary(Summary& summary, const Visit& visit) {
+  visit("run_folder", summary.run_folder);
+  visit("finished", summary.finished);
+  visit("steps", summary.steps);
+  visit("train_loss", summary.train_loss);
+  visit("train_accuracy", summary.train_accuracy);
+  visit("test_loss", summary.test_loss);
+  visit("test_accuracy", summary.test_accuracy);
+  visit("best_accuracy", summary.best_accuracy);
+  visit("best_epoch", summary.best_epoch);
+  visit("seconds", summary.seconds);
+  visit("examples_per_second", summary.images_per_second);
+  visit("parameters", summary.parameters);
+  visit("plain_arena_bytes", summary.plain_arena_bytes);
+  visit("arena_bytes", summary.arena_bytes);
+  visit("lower_bound_bytes", summary.lower_bound_bytes);
+  visit("planned_peak_bytes", summary.planned_peak_bytes);
+  visit("measured_peak_bytes", summary.measured_peak_bytes);
+  visit("arena_resident_bytes", summary.arena_resident_bytes);
+  visit("process_peak_bytes", summary.process_peak_bytes);
+  visit("heap_calls_in_steps", summary.heap_calls_in_steps);
+  visit("map_calls_in_steps", summary.map_calls_in_steps);
+  visit("device", summary.device);
+  visit("device_name", summary.device_name);
+  visit("math", summary.math);
+  visit("driver_bytes", summary.device_memory.driver_bytes);
+  visit("context_bytes", summary.device_memory.context_bytes);
+  visit("graph_bytes", summary.device_memory.graph_bytes);
+  visit("pinned_host_bytes", summary.device_memory.pinned_peak_bytes);
+  visit("device_allocations", summary.device_allocations);
+  visit("device_allocations_in_steps", summary.device_allocations_in_steps);
+  visit("simd", summary.simd);
+  visit("threads", summary.threads);
+  visit("command", summary.command);
+  visit("version", summary.version);
+}
+
+bool Convert(const Json& json, std::string& text) {
+  if (!json.is_string()) return false;
+  text = json.get<std::string>();
+  return true;
+}
+bool Convert(const Json& json, bool& flag) {
+  if (!json.is_boolean()) return false;
+  flag = json.get<bool>();
+  return true;
+}
+bool Convert(const Json& json, double& number) {
+  if (!json.is_number()) return false;
+  number = json.get<double>();
+  return true;
+}
+// All whole numbers of a summary are counts or sizes.
+template <class T>
+bool Convert(const Json& json, T& number) {
+  if (!json.is_number_unsigned()) return false;
+  const auto wide = json.get<uint64_t>();
+  if (wide > static_cast<uint64_t>(std::numeric_limits<T>::max())) return false;
+  number = static_cast<T>(wide);
+  return true;
+}
+
+const char* Expected(const std::string&) { return "a text"; }
+const char* Expected(bool) { return "true or false"; }
+const char* Expected(double) { return "a number"; }
+template <class T>
+const char* Expected(const T&) {
+  return "a whole number, 0 or more";
+}
+
+// Runs that are older than these have summaries without them.
+bool MayBeMissing(std::string_view name) { return name == "command" || name == "version"; }
+
 }  // namespace
 
 std::string StepMetrics(int64_t step, double loss, double learning_rate) {
@@ -54,40 +132,26 @@ std::string EpochMetrics(const EpochReport& report, int64_t step) {
 }
 
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config) {
-  Json json{{"run_folder", summary.run_folder},
-            {"finished", summary.finished},
-            {"steps", summary.steps},
-            {"train_loss", summary.train_loss},
-            {"train_accuracy", summary.train_accuracy},
-            {"test_loss", summary.test_loss},
-            {"test_accuracy", summary.test_accuracy},
-            {"best_accuracy", summary.best_accuracy},
-            {"best_epoch", summary.best_epoch},
-            {"seconds", summary.seconds},
-            {"examples_per_second", summary.images_per_second},
-            {"parameters", summary.parameters},
-            {"plain_arena_bytes", summary.plain_arena_bytes},
-            {"arena_bytes", summary.arena_bytes},
-            {"lower_bound_bytes", summary.lower_bound_bytes},
-            {"planned_peak_bytes", summary.planned_peak_bytes},
-            {"measured_peak_bytes", summary.measured_peak_bytes},
-            {"arena_resident_bytes", summary.arena_resident_bytes},
-            {"process_peak_bytes", summary.process_peak_bytes},
-            {"heap_calls_in_steps", summary.heap_calls_in_steps},
-            {"map_calls_in_steps", summary.map_calls_in_steps},
-            {"device", summary.device},
-            {"device_name", summary.device_name},
-            {"math", summary.math},
-            {"driver_bytes", summary.device_memory.driver_bytes},
-            {"context_bytes", summary.device_memory.context_bytes},
-            {"graph_bytes", summary.device_memory.graph_bytes},
-            {"pinned_host_bytes", summary.device_memory.pinned_peak_bytes},
-            {"device_allocations", summary.device_allocations},
-            {"device_allocations_in_steps", summary.device_allocations_in_steps},
-            {"simd", summary.simd},
-            {"threads", summary.threads}};
+  Json json;
+  VisitSummary(summary, [&](const char* name, const auto& member) { json[name] = member; });
   json["config"] = ConfigJson(config);
   return json.dump(1) + "\n";
+}
+
+Result<TrainSummary> SummaryFromJson(std::string_view text) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return BadInput("is not a JSON object");
+  TrainSummary summary;
+  std::string error;
+  VisitSummary(summary, [&](const char* name, auto& member) {
+    const auto found = json.find(name);
+    if (found == json.end() && MayBeMissing(name)) return;
+    if (found != json.end() && Convert(*found, member)) return;
+    if (error.empty()) error = fmt::format("{}: expected {}", name, Expected(member));
+  });
+  if (!error.empty()) return BadInput(error);
+  summary.json = text;
+  return summary;
 }
 
 }  // namespace thimble

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "thimble/train/config.h"
 #include "thimble/train/trainer.h"
@@ -11,5 +12,9 @@ namespace thimble {
 std::string StepMetrics(int64_t step, double loss, double learning_rate);
 std::string EpochMetrics(const EpochReport& report, int64_t step);
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config);
+
+// What SummaryJson wrote, without the configuration. Distrusts the text: an error says which member
+// is wrong and what was expected.
+Result<TrainSummary> SummaryFromJson(std::string_view text);
 
 }  // namespace thimble

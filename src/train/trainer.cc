@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "thimble/base/version.h"
 #include "thimble/data/batches.h"
 #include "thimble/device/cpu/arena.h"
 #include "thimble/device/cpu/simd_target.h"
@@ -13,6 +14,7 @@
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/batch_feed.h"
 #include "thimble/train/checkpoint.h"
+#include "thimble/train/command_text.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
@@ -309,8 +311,9 @@ Result<void> Trainer::EndEpoch() {
   }
   THIMBLE_TRY(SaveWeights("weights.safetensors"));
   report.seconds = seconds_before_ + SecondsSince(started_);
+  THIMBLE_TRY(folder_->AppendMetrics(EpochMetrics(report, state_.step)));
   observer_.OnEpoch(report);
-  return folder_->AppendMetrics(EpochMetrics(report, state_.step));
+  return {};
 }
 
 Result<void> Trainer::SaveWeights(const std::string& name) {
@@ -364,6 +367,8 @@ TrainSummary Trainer::Summarize() const {
   summary.device_allocations_in_steps = executor_->device_allocations_in_runs();
   summary.simd = ActiveSimdTarget();
   summary.threads = executor_->pool().num_threads();
+  summary.command = CommandOf(config_);
+  summary.version = Version();
   return summary;
 }
 
@@ -396,6 +401,7 @@ Result<TrainSummary> Trainer::Finish() {
   TrainSummary summary = Summarize();
   summary.json = SummaryJson(summary, config_);
   THIMBLE_TRY(folder_->Write("summary.json", summary.json));
+  observer_.OnFinish(summary);
   THIMBLE_TRY(CheckMemory(summary));
   return summary;
 }

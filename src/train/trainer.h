@@ -35,16 +35,6 @@ struct EpochReport {
   double seconds = 0;  // of the whole run so far
 };
 
-// What a run tells while it goes on.
-class TrainObserver {
- public:
-  virtual ~TrainObserver() = default;
-  virtual void OnStart(const TrainingProgram& /*program*/, const std::string& /*run_folder*/) {}
-  virtual void OnStep(const Progress& /*progress*/) {}
-  virtual void OnEpoch(const EpochReport& /*report*/) {}
-  virtual void OnMessage(const std::string& /*line*/) {}
-};
-
 struct TrainSummary {
   std::string run_folder;
   bool finished = false;  // false: stopped by a signal, to be resumed
@@ -75,7 +65,22 @@ struct TrainSummary {
   int64_t device_allocations_in_steps = 0;
   std::string simd;
   int threads = 0;
+  std::string command;  // that repeats the run
+  std::string version;
   std::string json;  // as in summary.json
+};
+
+// What a run tells while it goes on.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void OnStart(const TrainingProgram& /*program*/, const std::string& /*run_folder*/) {}
+  virtual void OnStep(const Progress& /*progress*/) {}
+  // Its line is in metrics.jsonl.
+  virtual void OnEpoch(const EpochReport& /*report*/) {}
+  virtual void OnMessage(const std::string& /*line*/) {}
+  // The files of the run are complete and its peaks were read.
+  virtual void OnFinish(const TrainSummary& /*summary*/) {}
 };
 
 // Trains as configured. On success planned and measured memory agree and nothing was allocated

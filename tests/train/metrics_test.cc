@@ -50,7 +50,8 @@ TEST(Metrics, SummaryHasTheDocumentedKeys) {
   for (const char* key :
        {"arena_bytes", "planned_peak_bytes", "measured_peak_bytes", "process_peak_bytes", "steps",
         "examples_per_second", "train_loss", "test_accuracy", "config", "run_folder", "finished",
-        "heap_calls_in_steps", "map_calls_in_steps", "arena_resident_bytes"}) {
+        "heap_calls_in_steps", "map_calls_in_steps", "arena_resident_bytes", "command",
+        "version"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   EXPECT_EQ(json["arena_bytes"], 4096);
@@ -70,6 +71,57 @@ TEST(Metrics, SummaryHoldsTheWholeConfigurationWithItsTypes) {
   }
   EXPECT_EQ(json["out"], "a \"b\"\n");
   EXPECT_EQ(json["lr"].get<double>(), 1e-7);
+}
+
+TEST(Metrics, SummaryComesBack) {
+  TrainSummary summary;
+  summary.run_folder = "runs/\"x\"";
+  summary.finished = true;
+  summary.steps = 12;
+  summary.test_accuracy = 1.0 / 3;
+  summary.arena_bytes = int64_t{1} << 40;
+  summary.device_memory.driver_bytes = 17;
+  summary.threads = 2;
+  summary.command = "thimble train";
+  summary.version = "0.1.0";
+  const std::string text = SummaryJson(summary, {});
+  const auto read = SummaryFromJson(text);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(SummaryJson(*read, {}), text);
+  EXPECT_EQ(read->json, text);
+  EXPECT_EQ(read->device_memory.driver_bytes, 17);
+}
+
+TEST(Metrics, SummaryOfOlderRunsHasNoCommand) {
+  Json json = Json::parse(SummaryJson({}, {}));
+  json.erase("command");
+  json.erase("version");
+  EXPECT_TRUE(SummaryFromJson(json.dump()).ok());
+  json["command"] = 1;
+  EXPECT_EQ(SummaryFromJson(json.dump()).error().message, "command: expected a text");
+}
+
+TEST(Metrics, WrongSummaries) {
+  EXPECT_EQ(SummaryFromJson("").error().message, "is not a JSON object");
+  EXPECT_EQ(SummaryFromJson("[1]").error().message, "is not a JSON object");
+  EXPECT_EQ(SummaryFromJson("{}").error().message, "run_folder: expected a text");
+  const std::string good = SummaryJson({}, {});
+  EXPECT_EQ(SummaryFromJson(good.substr(0, good.size() / 2)).error().message,
+            "is not a JSON object");
+  const auto message_with = [&](const char* name, const Json& value) {
+    Json json = Json::parse(good);
+    json[name] = value;
+    const auto read = SummaryFromJson(json.dump());
+    return read.ok() ? std::string() : read.error().message;
+  };
+  EXPECT_EQ(message_with("steps", -1), "steps: expected a whole number, 0 or more");
+  EXPECT_EQ(message_with("steps", 1.5), "steps: expected a whole number, 0 or more");
+  EXPECT_EQ(message_with("arena_bytes", uint64_t{1} << 63),
+            "arena_bytes: expected a whole number, 0 or more");
+  EXPECT_EQ(message_with("threads", int64_t{1} << 31),
+            "threads: expected a whole number, 0 or more");
+  EXPECT_EQ(message_with("train_loss", nullptr), "train_loss: expected a number");
+  EXPECT_EQ(message_with("finished", 1), "finished: expected true or false");
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/base/version.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/train/checkpoint.h"
+#include "thimble/train/command_text.h"
 #include "thimble/train/options.h"
 #include "thimble/train/run_folder.h"
 
@@ -28,6 +30,10 @@ class Listener final : public TrainObserver {
   }
   void OnEpoch(const EpochReport& report) override { epochs.push_back(report.epoch); }
   void OnMessage(const std::string& line) override { messages += line + "\n"; }
+  void OnFinish(const TrainSummary& summary) override {
+    finished_folders.push_back(summary.run_folder);
+    summary_at_finish = Content(summary.run_folder + "/summary.json");
+  }
 
   std::function<void()> at_start;
   std::function<void(int64_t)> after_step;
@@ -35,6 +41,8 @@ class Listener final : public TrainObserver {
   std::vector<int64_t> steps;
   std::vector<int64_t> epochs;
   std::string messages;
+  std::vector<std::string> finished_folders;
+  std::string summary_at_finish;
 };
 
 class TrainerTest : public FileFixture {
@@ -78,6 +86,10 @@ TEST_F(TrainerTest, TellsAndKeepsWhatItDoes) {
   EXPECT_EQ(listener.epochs, (std::vector<int64_t>{1, 2}));
   EXPECT_EQ(static_cast<size_t>(summary.arena_bytes), listener.arena_bytes);
   EXPECT_EQ(Content(config_.out + "/summary.json"), summary.json);
+  EXPECT_EQ(listener.finished_folders, std::vector<std::string>{config_.out});
+  EXPECT_EQ(listener.summary_at_finish, summary.json);
+  EXPECT_EQ(summary.command, CommandOf(config_));
+  EXPECT_EQ(summary.version, Version());
   EXPECT_EQ(Checkpoint().step, 6);
   EXPECT_EQ(Checkpoint().simd_target, ActiveSimdTarget());
   TrainConfig saved;

@@ -1,0 +1,47 @@
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "apps/thimble/command.h"
+#include "thimble/report/report_writer.h"
+
+namespace thimble {
+namespace {
+
+struct ReportFlags {
+  std::vector<std::string> runs;
+  std::string out;
+  std::string plots;
+};
+
+Result<int> RunReport(const ReportFlags& flags) {
+  const bool one = flags.runs.size() == 1;
+  std::string page = flags.out;
+  std::string plots = flags.plots;
+  if (page.empty()) page = one ? ReportPath(flags.runs.front()) : "comparison.html";
+  if (plots.empty() && one) plots = PlotsFolder(flags.runs.front());
+  THIMBLE_TRY(one ? WriteReport(flags.runs.front(), page, plots)
+                  : WriteComparison(flags.runs, page, plots));
+  fmt::print("{}\n", page);
+  if (!plots.empty()) fmt::print("{}/*.svg\n", plots);
+  return 0;
+}
+
+}  // namespace
+
+void AddReportCommand(CLI::App& app, int* exit_code) {
+  CLI::App* command =
+      app.add_subcommand("report", "a run as a page with plots; several runs side by side");
+  auto flags = std::make_shared<ReportFlags>();
+  command->add_option("runs", flags->runs, "run folders")->required();
+  command->add_option("--out", flags->out,
+                      "the page; RUN/report.html, or comparison.html here for several runs");
+  command->add_option("--plots", flags->plots,
+                      "folder for the plots as SVG; RUN/plots, or none for several runs");
+  command->callback([flags, exit_code] {
+    const auto result = RunReport(*flags);
+    *exit_code = result.ok() ? *result : Report(result.error());
+  });
+}
+
+}  // namespace thimble

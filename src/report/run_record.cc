@@ -1,0 +1,56 @@
+#include "thimble/report/run_record.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "thimble/base/file_reader.h"
+#include "thimble/plan/plan_json.h"
+#include "thimble/train/metrics.h"
+#include "thimble/train/options.h"
+
+namespace thimble {
+namespace {
+
+// Each far beyond what a run writes: a plan of 2^16 steps, two million lines of metrics.
+constexpr int64_t kMaxPlanBytes = 64 << 20;
+constexpr int64_t kMaxMetricsBytes = 128 << 20;
+constexpr int64_t kMaxSummaryBytes = 1 << 20;
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+// What `parse` makes of a file; its errors get the file's name.
+template <class Parse>
+auto ReadFile(const std::string& path, int64_t max_bytes, const Parse& parse)
+    -> decltype(parse(std::string())) {
+  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, max_bytes));
+  auto value = parse(text);
+  if (!value.ok()) return WithContext(path, value.error());
+  return value;
+}
+
+}  // namespace
+
+Result<RunRecord> ReadRunFolder(const std::string& folder) {
+  RunRecord run;
+  run.folder = folder;
+  const std::string config_path = folder + "/config.toml";
+  if (!Exists(config_path)) {
+    return BadInput(fmt::format("{}: is no run folder: there is no config.toml in it", folder));
+  }
+  THIMBLE_TRY(ReadConfigFile(config_path, run.config));
+  THIMBLE_ASSIGN_OR_RETURN(run.program,
+                           ReadFile(folder + "/plan.json", kMaxPlanBytes, ProgramRecordFromJson));
+  if (const std::string path = folder + "/metrics.jsonl"; Exists(path)) {
+    THIMBLE_ASSIGN_OR_RETURN(run.metrics, ReadFile(path, kMaxMetricsBytes, MetricsFromLines));
+  }
+  if (const std::string path = folder + "/summary.json"; Exists(path)) {
+    THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, SummaryFromJson));
+  }
+  return run;
+}
+
+}  // namespace thimble

@@ -8,12 +8,13 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/thimble)
 install(TARGETS thimble EXPORT thimbleTargets ARCHIVE)
 install(EXPORT thimbleTargets NAMESPACE thimble:: DESTINATION ${package_folder})
 
-# Not for users: what is read once per SIMD target, the insides of each op, parts of one parser.
+# Not for users: what is read once per SIMD target, the insides of each op, parts of parsers.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION include/thimble
   FILES_MATCHING PATTERN "*.h"
   PATTERN "*-inl.h" EXCLUDE
   REGEX "/ops/[^/.]+$" EXCLUDE
-  PATTERN "safetensors_parser.h" EXCLUDE)
+  PATTERN "safetensors_parser.h" EXCLUDE
+  PATTERN "toml_parser.h" EXCLUDE)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/thimbleConfig.cmake.in
   ${CMAKE_BINARY_DIR}/thimbleConfig.cmake INSTALL_DESTINATION ${package_folder})

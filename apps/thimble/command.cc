@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "thimble/base/quote_name.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -37,12 +38,7 @@ Result<TrainConfig> ConfigFlags::Resolve(TrainConfig defaults) const {
 
 int Report(const Error& error) {
   // Names of files and options come from outside: whatever they hold, the message is one line.
-  std::string line;
-  for (const char c : error.message) {
-    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
-    line += control ? fmt::format("\\x{:02x}", static_cast<unsigned>(c)) : std::string(1, c);
-  }
-  fmt::print(stderr, "thimble: {}\n", line);
+  fmt::print(stderr, "thimble: {}\n", OneLine(error.message));
   return ExitCode(error);
 }
 

@@ -5,7 +5,7 @@
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/train/evaluate_run.h"
-#include "thimble/train/options.h"
+#include "thimble/train/run_folder.h"
 
 namespace thimble {
 namespace {
@@ -22,7 +22,7 @@ Result<int> RunEval(const EvalFlags& flags) {
   TrainConfig defaults;
   std::string weights = flags.weights;
   if (!flags.run.empty()) {
-    THIMBLE_TRY(ReadConfigFile(flags.run + "/config.toml", defaults));
+    THIMBLE_TRY(ReadRunConfig(flags.run, defaults));
     if (weights.empty()) weights = flags.run + "/weights.safetensors";
   }
   if (weights.empty()) return BadInput("eval: name a run folder, or --weights FILE with --model");

@@ -40,8 +40,7 @@ Result<PlanAnswer> Answer(const TrainConfig& config, const PlannedData& data,
 Result<int> RunPlan(const PlanFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data,
-                           DescribeImageData(config.data, config.validation));
+  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, data.images, data.counts, ops));

@@ -43,8 +43,7 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
   }
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data,
-                           DescribeImageData(config.data, config.validation));
+  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeTrainingProgram(config, data.images, data.counts, ops));

@@ -4,10 +4,24 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <set>
 
 #include "thimble/base/check.h"
 
 namespace thimble {
+namespace {
+
+// The number of ".2", ".3", …; 0 for anything else, ".02" among it.
+int SuffixNumber(std::string_view suffix) {
+  if (suffix.size() < 2 || suffix[0] != '.' || suffix[1] == '0') return 0;
+  int number = 0;
+  const char* const end = suffix.data() + suffix.size();
+  const auto [parsed_end, code] = std::from_chars(suffix.data() + 1, end, number);
+  return code == std::errc() && parsed_end == end ? number : 0;
+}
+
+}  // namespace
 
 std::string_view Name(Role role) {
   switch (role) {
@@ -54,10 +68,15 @@ ValueId Graph::Find(std::string_view name) const {
 
 std::string Graph::UniqueName(const std::string& name) const {
   if (!Find(name).valid()) return name;
-  for (int suffix = 2;; ++suffix) {
-    std::string candidate = fmt::format("{}.{}", name, suffix);
-    if (!Find(candidate).valid()) return candidate;
+  // One look at all names: many values may share a beginning.
+  std::set<int> taken;
+  for (const Value& value : values) {
+    if (value.name.starts_with(name))
+      taken.insert(SuffixNumber(std::string_view(value.name).substr(name.size())));
   }
+  int suffix = 2;
+  while (taken.contains(suffix)) ++suffix;
+  return fmt::format("{}.{}", name, suffix);
 }
 
 std::string LayerOf(const Graph& graph, ValueId value) {

@@ -4,6 +4,7 @@
 
 #include "thimble/model/fuse_conv_add.h"
 #include "thimble/model/fuse_norm_relu.h"
+#include "thimble/model/model_file.h"
 #include "thimble/model/wide_resnet.h"
 
 namespace thimble {
@@ -60,17 +61,23 @@ Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops
 }
 
 Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images) {
+  if (IsModelFile(name)) {
+    THIMBLE_ASSIGN_OR_RETURN(const ModelFile file, ReadModelFile(std::string(name)));
+    return ToClassifier(file, images);
+  }
   if (name.starts_with("wrn")) return MakeWideResNet(name, images);
   return BadInput(
       fmt::format("--model {}: unknown model; there is wrn-DEPTH-WIDTH, for example "
-                  "wrn-28-2",
+                  "wrn-28-2, and model files: FILE.toml",
                   name));
 }
 
 std::vector<ModelFamily> ModelFamilies() {
-  return {{"wrn-DEPTH-WIDTH",
-           "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1",
-           "wrn-28-2"}};
+  return {
+      {"wrn-DEPTH-WIDTH",
+       "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1", "wrn-28-2"},
+      {"FILE.toml", "one's own network as a model file (docs/model-files.md)",
+       "examples/models/resnet.toml"}};
 }
 
 }  // namespace thimble

@@ -29,6 +29,7 @@ struct ImageClassifier {
   ImageSpec images;
   // Normalised images (B, H, W, C) to scores (B, classes).
   std::function<ValueId(NetworkBuilder&, ValueId images)> body;
+  std::string file_text = {};  // of the model file that it was read from, if it was
 };
 
 // The forward graph for a batch of this size: inputs images and labels; outputs loss and correct.
@@ -52,7 +53,7 @@ Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops
 // Makes a network for given images: what a training takes to train one's own.
 using ModelFactory = std::function<Result<ImageClassifier>(const ImageSpec& images)>;
 
-// A built-in network by name ("wrn-28-2").
+// A built-in network by name ("wrn-28-2"), or one's own by its model file ("my/net.toml").
 Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images);
 
 struct ModelFamily {

@@ -24,7 +24,8 @@ const Shape& NetworkBuilder::shape(ValueId value) const {
 }
 
 void NetworkBuilder::Fail(Error error) {
-  if (!failure_) failure_ = std::move(error);
+  if (failed()) return;
+  failure_ = place_.empty() ? std::move(error) : WithContext(place_, std::move(error));
 }
 
 std::vector<ValueId> NetworkBuilder::Append(NodeSpec spec) {

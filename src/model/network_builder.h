@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "thimble/base/result.h"
@@ -70,6 +71,8 @@ class NetworkBuilder {
   // A parameter of one's own.
   ValueId Parameter(const std::string& name, Shape shape, InitRule::Kind kind, double scale);
 
+  // Put before the message of errors from here on: where in a file the next layer is written.
+  void set_place(std::string place) { place_ = std::move(place); }
   void Fail(Error error);
   bool failed() const { return failure_.has_value(); }
 
@@ -89,6 +92,7 @@ class NetworkBuilder {
   Mode mode_;
   Graph graph_;
   std::vector<InitRule> inits_;
+  std::string place_;
   std::optional<Error> failure_;
 };
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "thimble/base/atomic_file.h"
+#include "thimble/base/quote_name.h"
 
 namespace thimble {
 namespace {

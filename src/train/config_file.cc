@@ -1,11 +1,8 @@
 // Options as TOML: reading a user's file, writing the resolved configuration.
 #include <fmt/format.h>
-// Header-only and without exceptions, whatever the system's build of the library is.
-#define TOML_EXCEPTIONS 0
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
 
 #include "thimble/base/file_reader.h"
+#include "thimble/base/toml_parser.h"
 #include "thimble/train/options.h"
 
 namespace thimble {

@@ -128,15 +128,25 @@ Option Without() {
       [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); }};
 }
 
+Option Data() {
+  Option data = Text(
+      "data", "shapes[:TRAIN[,TEST]], cifar10:DIR or cifar100:DIR (see `thimble data`)", true,
+      [](TrainConfig & config) -> auto& { return config.data; });
+  data.set = [](TrainConfig& config, std::string_view text) -> Result<void> {
+    config.data = std::string(text);
+    config.data_given = true;
+    return {};
+  };
+  return data;
+}
+
 std::vector<Option> MakeOptions() {
   using C = TrainConfig;
   return {
       Text(
-          "model", "network: wrn-DEPTH-WIDTH (see `thimble models`)", true,
+          "model", "network: wrn-DEPTH-WIDTH, or FILE.toml (see `thimble models`)", true,
           [](C & c) -> auto& { return c.model; }),
-      Text(
-          "data", "shapes[:TRAIN[,TEST]], cifar10:DIR or cifar100:DIR (see `thimble data`)", true,
-          [](C & c) -> auto& { return c.data; }),
+      Data(),
       Integer(
           "batch", "samples per update", true, 1, [](C & c) -> auto& { return c.batch; }),
       Integer(

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "thimble/base/atomic_file.h"
+#include "thimble/base/file_reader.h"
+#include "thimble/model/model_file.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::string_view kConfigFile = "config.toml";
 constexpr std::string_view kMetricsFile = "metrics.jsonl";
+constexpr std::string_view kModelFile = "model.toml";
 
 bool Exists(const std::string& path) {
   struct stat info {};
@@ -27,7 +30,7 @@ bool Exists(const std::string& path) {
 std::string FreeName(const TrainConfig& config) {
   const std::string data = config.data.substr(0, config.data.find(':'));
   for (int number = 1;; ++number) {
-    std::string path = fmt::format("runs/{}-{}-{}", config.model, data, number);
+    std::string path = fmt::format("runs/{}-{}-{}", ModelName(config.model), data, number);
     if (!Exists(path)) return path;
   }
 }
@@ -35,6 +38,7 @@ std::string FreeName(const TrainConfig& config) {
 Result<void> CheckSameRun(const std::string& path, const TrainConfig& config) {
   TrainConfig saved;
   THIMBLE_TRY(ReadConfigFile(path, saved));
+  if (IsModelFile(saved.model) && IsModelFile(config.model)) saved.model = config.model;
   if (const std::string difference = FirstDifference(saved, config); !difference.empty()) {
     return BadInput(fmt::format("--resume {}: this run was started with other settings: {}",
                                 config.out, difference));
@@ -43,6 +47,12 @@ Result<void> CheckSameRun(const std::string& path, const TrainConfig& config) {
 }
 
 }  // namespace
+
+Result<void> ReadRunConfig(const std::string& run_folder, TrainConfig& config) {
+  THIMBLE_TRY(ReadConfigFile(fmt::format("{}/{}", run_folder, kConfigFile), config));
+  if (IsModelFile(config.model)) config.model = fmt::format("{}/{}", run_folder, kModelFile);
+  return {};
+}
 
 Result<RunFolder> RunFolder::Open(const TrainConfig& config) {
   if (config.out.empty() && config.resume) return BadInput("--resume needs --out FOLDER");
@@ -79,6 +89,21 @@ RunFolder::~RunFolder() {
 
 Result<void> RunFolder::Write(std::string_view name, std::string_view content) const {
   return WriteFileAtomically(File(name), content);
+}
+
+Result<void> RunFolder::KeepModelFile(const std::string& path, const std::string& text) const {
+  // Nothing decides results before there are settings: a copy without them is left of a start that
+  // failed.
+  if (Exists(File(kConfigFile))) {
+    THIMBLE_ASSIGN_OR_RETURN(const std::string kept,
+                             ReadWholeFile(File(kModelFile), kMaxModelFileBytes));
+    if (kept == text) return {};
+    return BadInput(
+        fmt::format("--resume {0}: {1} is not what it was when this run was started; --model {2} "
+                    "goes on with the network as it was",
+                    path_, path, File(kModelFile)));
+  }
+  return Write(kModelFile, text);
 }
 
 Result<void> RunFolder::StartMetrics(int64_t size_bytes) {

@@ -10,6 +10,7 @@
 #include <set>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/quote_name.h"
 #include "thimble/train/safetensors_parser.h"
 
 namespace thimble {
@@ -17,9 +18,6 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little,
               "lengths and tensors are stored as they lie");
-
-// Longer names are cut in messages.
-constexpr size_t kQuotedBytes = 80;
 
 // Tensors must follow each other and fill the data. Sorts them by place.
 Result<void> CheckFilled(std::vector<TensorEntry>& tensors, int64_t header_bytes,
@@ -152,12 +150,6 @@ std::string_view SafetensorsName(DType dtype) {
       return "I32";
   }
   return "?";
-}
-
-std::string QuoteName(std::string_view name) {
-  const std::string text = nlohmann::json(name.substr(0, kQuotedBytes))
-                               .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-  return name.size() > kQuotedBytes ? text + "..." : text;
 }
 
 }  // namespace thimble

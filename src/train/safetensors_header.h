@@ -64,7 +64,4 @@ Result<std::string> FormatSafetensorsHeader(std::span<const TensorSpec> specs,
 // The format's word for a type: "F32", "U8", "I32".
 std::string_view SafetensorsName(DType dtype);
 
-// A name from a file in quotes, on one line and shortened, fit for a message.
-std::string QuoteName(std::string_view name);
-
 }  // namespace thimble

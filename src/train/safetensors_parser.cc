@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/quote_name.h"
 
 namespace thimble {
 namespace {

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "thimble/base/quote_name.h"
+
 namespace thimble {
 namespace {
 

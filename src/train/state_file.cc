@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "thimble/base/quote_name.h"
 #include "thimble/train/safetensors_writer.h"
 
 namespace thimble {

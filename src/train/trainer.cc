@@ -145,7 +145,8 @@ Result<void> Trainer::Prepare() {
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
   THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
   model.images.augmentation = data_.augmentation;  // a matter of the data, not of the network
-  config_.model = model.name;
+  // A file is needed again: what it is called does not find it.
+  if (model.file_text.empty()) config_.model = model.name;
   THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
   THIMBLE_TRY(CheckBudget(program_.program, config_.budget_bytes));
   THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
@@ -160,11 +161,17 @@ Result<void> Trainer::Prepare() {
 
 Result<void> Trainer::StartOrResume() {
   THIMBLE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(config_));
+  const ImageClassifier& model = program_.model;
+  if (!model.file_text.empty()) {
+    THIMBLE_TRY(folder_->KeepModelFile(config_.model, model.file_text));
+  }
   THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
                            ReadCheckpointInfo(folder_->checkpoint_folder()));
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed);
   if (checkpoint) {
+    // A model file is the same by what is in it, whatever it is called by now.
+    if (!model.file_text.empty()) program_.model.name = checkpoint->model;
     THIMBLE_TRY(Restore());
   } else if (!config_.init.empty()) {
     THIMBLE_TRY(LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
@@ -180,7 +187,7 @@ Result<void> Trainer::StartOrResume() {
 Result<void> Trainer::Restore() {
   const std::string path = CheckpointPath(folder_->checkpoint_folder());
   THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
-                           LoadCheckpoint(folder_->checkpoint_folder(), config_.model,
+                           LoadCheckpoint(folder_->checkpoint_folder(), program_.model.name,
                                           PersistentTensors(*executor_, true)));
   auto state = RunStateFromJson(loaded.progress_json);
   if (!state.ok()) return WithContext(path, state.error());
@@ -320,14 +327,14 @@ Result<void> Trainer::SaveWeights(const std::string& name) {
   executor_->FetchResidents();
   return SaveTensors(
       folder_->File(name), PersistentTensors(*executor_, false),
-      {{"model", config_.model}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
+      {{"model", program_.model.name}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
 }
 
 Result<void> Trainer::SaveCheckpointNow() {
   state_.seconds = seconds_before_ + SecondsSince(started_);
   state_.metrics_bytes = folder_->metrics_bytes();
   CheckpointInfo info;
-  info.model = config_.model;
+  info.model = program_.model.name;
   info.step = state_.step;
   info.simd_target = Target();
   info.progress_json = ToJson(state_);

@@ -8,6 +8,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/device/device.h"
 #include "thimble/grad/training_graph.h"
+#include "thimble/model/model_file.h"
 #include "thimble/plan/memory/accounting.h"
 
 namespace thimble {
@@ -109,6 +110,14 @@ Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validatio
   }
   THIMBLE_ASSIGN_OR_RETURN(const ImageData data, OpenImageData(spec, {.validation = validation}));
   return PlannedData{SpecOf(data), CountsOf(data)};
+}
+
+Result<PlannedData> DescribeData(const TrainConfig& config) {
+  if (config.data_given || !IsModelFile(config.model)) {
+    return DescribeImageData(config.data, config.validation);
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const ModelFile file, ReadModelFile(config.model));
+  return PlannedData{file.images, {}};
 }
 
 size_t TrainingProgram::TrainPlan(int64_t samples) const {

@@ -34,6 +34,10 @@ struct PlannedData {
 // the training set.
 Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validation = 0);
 
+// The data that a plan is for: config.data; or, where none was given, any images that fit the
+// model file of config.model, in full batches.
+Result<PlannedData> DescribeData(const TrainConfig& config);
+
 // The augmentation that the configuration asks for, or the data set's usual one.
 Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual);
 

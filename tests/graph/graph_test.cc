@@ -23,6 +23,17 @@ TEST(Graph, MakesNamesUnique) {
   EXPECT_EQ(graph.UniqueName("x"), "x.3");
 }
 
+TEST(Graph, UniqueNamesTakeTheSmallestNumber) {
+  Graph graph;
+  for (const char* name : {"x", "x.3", "x.2y", "x.02", "x.", "xx.2", "x.99999999999999999999"}) {
+    AddInput(graph, name, {2});
+  }
+  EXPECT_EQ(graph.UniqueName("x"), "x.2");
+  AddInput(graph, "x.2", {2});
+  EXPECT_EQ(graph.UniqueName("x"), "x.4");
+  EXPECT_EQ(graph.UniqueName("x.2"), "x.2.2");
+}
+
 TEST(Graph, CountsParametersButNotTheirNextVersions) {
   Graph graph;
   const ValueId weight = AddInput(graph, "weight", {3, 4}, Role::kParameter);

@@ -132,12 +132,17 @@ TEST(ImageClassifierTest, FindsModelsByName) {
   ASSERT_FALSE(unknown.ok());
   EXPECT_THAT(unknown.error().message, HasSubstr("--model resnet-50: unknown model"));
   EXPECT_FALSE(FindModel("", {}).ok());
+  EXPECT_FALSE(FindModel("wrn-16-1.toml", {}).ok());
 }
 
 TEST(ImageClassifierTest, ExamplesOfTheListExist) {
   ASSERT_FALSE(ModelFamilies().empty());
   for (const ModelFamily& family : ModelFamilies()) {
-    EXPECT_TRUE(FindModel(family.example, {}).ok()) << family.example;
+    // Files are named as seen from the project's folder.
+    const bool is_file = family.example.ends_with(".toml");
+    const std::string example =
+        is_file ? THIMBLE_EXAMPLES_FOLDER "/../" + family.example : family.example;
+    EXPECT_TRUE(FindModel(example, {}).ok()) << family.example;
     EXPECT_FALSE(family.pattern.empty());
     EXPECT_FALSE(family.what.empty());
   }

@@ -235,5 +235,22 @@ TEST_F(NetworkBuilderTest, OwnErrorsAreReported) {
   EXPECT_EQ(Error(), "no such thing");
 }
 
+TEST_F(NetworkBuilderTest, ErrorsBeginWithThePlace) {
+  const ValueId x = Images();
+  net_.set_place("net.toml:7");
+  net_.Conv("broken", x, {.out_channels = 0});
+  net_.set_place("net.toml:8");
+  net_.Conv("broken", x, {.out_channels = 0});
+  EXPECT_THAT(Error(), testing::StartsWith("net.toml:7: layer 'broken': "));
+}
+
+TEST_F(NetworkBuilderTest, ErrorsOutsideAFileHaveNoPlace) {
+  const ValueId x = Images();
+  net_.set_place("net.toml:7");
+  net_.set_place("");
+  net_.Conv("broken", x, {.out_channels = 0});
+  EXPECT_THAT(Error(), testing::StartsWith("layer 'broken': "));
+}
+
 }  // namespace
 }  // namespace thimble

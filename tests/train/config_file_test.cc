@@ -117,6 +117,7 @@ TEST_F(ConfigFileTest, BadSyntax) {
   EXPECT_EQ(Refusal("batch = \n").substr(0, 3), "1: ");
   EXPECT_EQ(Refusal("batch = 99999999999999999999\n").substr(0, 3), "1: ");
   EXPECT_EQ(Refusal("model = \"\xff\"\n").substr(0, 3), "1: ");
+  EXPECT_EQ(Refusal("[[=").substr(0, 3), "1: ");
 }
 
 TEST_F(ConfigFileTest, MissingOrMuchTooLong) {

@@ -203,5 +203,15 @@ TEST(ResolvedThreads, AsSaidOrAsTheMachineHas) {
             std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
 }
 
+TEST(Options, RememberWhetherDataWasGiven) {
+  TrainConfig config;
+  EXPECT_FALSE(config.data_given);
+  ASSERT_TRUE(Set(config, "model", "wrn-10-1").ok());
+  EXPECT_FALSE(config.data_given);
+  ASSERT_TRUE(Set(config, "data", "shapes").ok());  // also where it is the default
+  EXPECT_TRUE(config.data_given);
+  EXPECT_EQ(config.data, "shapes");
+}
+
 }  // namespace
 }  // namespace thimble

@@ -156,5 +156,61 @@ TEST_F(RunFolderTest, MetricsCannotBeOpened) {
   EXPECT_FALSE(folder.StartMetrics(0).ok());
 }
 
+TEST_F(RunFolderTest, IsNamedAfterAModelFile) {
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_);
+  config_.out.clear();
+  config_.model = "nets/mine.toml";
+  config_.data = "shapes:4,4";
+  EXPECT_EQ(MustOpen().path(), "runs/mine-shapes-1");
+  std::filesystem::current_path(before);
+}
+
+TEST_F(RunFolderTest, KeepsTheModelFile) {
+  config_.model = "nets/mine.toml";
+  ASSERT_TRUE(MustOpen().KeepModelFile(config_.model, "first").ok());
+  // Nothing was begun with it.
+  ASSERT_TRUE(MustOpen().KeepModelFile(config_.model, "second").ok());
+  EXPECT_EQ(Content(config_.out + "/model.toml"), "second");
+  Start();
+  config_.resume = true;
+  EXPECT_TRUE(MustOpen().KeepModelFile(config_.model, "second").ok());
+  const auto changed = MustOpen().KeepModelFile(config_.model, "third");
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().kind, ErrorKind::kBadInput);
+  EXPECT_EQ(changed.error().message,
+            "--resume " + config_.out +
+                ": nets/mine.toml is not what it was when this run was started; --model " +
+                config_.out + "/model.toml goes on with the network as it was");
+  EXPECT_EQ(Content(config_.out + "/model.toml"), "second");
+}
+
+TEST_F(RunFolderTest, ModelFilesMayMove) {
+  config_.model = "nets/mine.toml";
+  Start();
+  config_.resume = true;
+  config_.model = "elsewhere/renamed.toml";
+  MustOpen();
+  config_.model = "wrn-28-2";
+  EXPECT_NE(Refusal().find("--model was 'nets/mine.toml' and is now 'wrn-28-2'"),
+            std::string::npos);
+}
+
+TEST_F(RunFolderTest, SettingsOfARunNameItsOwnModelFile) {
+  config_.model = "nets/mine.toml";
+  config_.batch = 7;
+  Start();
+  TrainConfig read;
+  ASSERT_TRUE(ReadRunConfig(config_.out, read).ok());
+  EXPECT_EQ(read.model, config_.out + "/model.toml");
+  EXPECT_EQ(read.batch, 7);
+  config_.out = folder_ + "/other";
+  config_.model = "wrn-10-1";
+  Start();
+  ASSERT_TRUE(ReadRunConfig(config_.out, read).ok());
+  EXPECT_EQ(read.model, "wrn-10-1");
+  EXPECT_FALSE(ReadRunConfig(folder_ + "/none", read).ok());
+}
+
 }  // namespace
 }  // namespace thimble

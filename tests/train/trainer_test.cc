@@ -1,5 +1,6 @@
 #include "thimble/train/trainer.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <functional>
@@ -284,6 +285,67 @@ TEST_F(TrainerTest, ACheckpointThatContradictsItself) {
   const Error error = Refusal();
   EXPECT_EQ(error.kind, ErrorKind::kBadInput);
   EXPECT_EQ(error.message, path + ": says step 5 in one place and 6 in another");
+}
+
+// A network of one layer.
+std::string ModelText(int classes) {
+  return fmt::format(
+      "layers = [{{ type = \"global_avg_pool\" }}, {{ type = \"linear\", name = \"fc\", features = "
+      "\"$classes\" }}]\n[input]\nheight = 32\nwidth = 32\nchannels = 3\nclasses = {}\n",
+      classes);
+}
+
+class ModelFileTrainerTest : public TrainerTest {
+ protected:
+  ModelFileTrainerTest() {
+    config_.model = folder_ + "/net.toml";
+    Put(config_.model, ModelText(10));
+  }
+};
+
+TEST_F(ModelFileTrainerTest, TheRunKeepsTheFile) {
+  MustTrain();
+  EXPECT_EQ(Content(config_.out + "/model.toml"), ModelText(10));
+  TrainConfig saved;
+  ASSERT_TRUE(ReadConfigFile(config_.out + "/config.toml", saved).ok());
+  EXPECT_EQ(saved.model, config_.model);
+  const auto checkpoint = ReadCheckpointInfo(CheckpointFolder(config_.out));
+  ASSERT_TRUE(checkpoint.ok() && checkpoint->has_value());
+  EXPECT_EQ((*checkpoint)->model, "net");
+}
+
+TEST_F(ModelFileTrainerTest, GoesOnWithTheCopyBitForBit) {
+  MustTrain();
+  const std::string weights = Content(config_.out + "/weights.safetensors");
+  const std::string whole = config_.out;
+  config_.out = folder_ + "/parts";
+  config_.epochs = 1;
+  MustTrain();
+  Put(config_.model, ModelText(10) + "# another comment\n");
+  config_.epochs = 2;
+  config_.resume = true;
+  Listener listener;
+  const auto changed = TryTrain(listener);
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().kind, ErrorKind::kBadInput);
+  EXPECT_NE(changed.error().message.find("net.toml is not what it was"), std::string::npos);
+  config_.model = config_.out + "/model.toml";
+  EXPECT_EQ(MustTrain().steps, 6);
+  EXPECT_TRUE(Content(config_.out + "/weights.safetensors") == weights);
+}
+
+TEST_F(ModelFileTrainerTest, OtherDataIsRefused) {
+  Put(config_.model, ModelText(7));
+  Listener listener;
+  const auto summary = TryTrain(listener);
+  ASSERT_FALSE(summary.ok());
+  EXPECT_EQ(summary.error().kind, ErrorKind::kBadInput);
+  EXPECT_NE(
+      summary.error().message.find("net.toml:2:1: [input] is 32 x 32 images of 3 channels in 7 "
+                                   "classes, the data has 32 x 32 images of 3 channels in 10"),
+      std::string::npos)
+      << summary.error().message;
+  EXPECT_FALSE(std::filesystem::exists(config_.out));
 }
 
 }  // namespace

@@ -151,6 +151,59 @@ TEST(DescribeImageData, Unknown) {
   }
 }
 
+// The built-in network as a file.
+std::string WideResNetFile() { return THIMBLE_EXAMPLES_FOLDER "/models/wrn-28-2.toml"; }
+
+TEST(DescribeData, AModelFileSaysWhatItIsFor) {
+  TrainConfig config;
+  config.model = WideResNetFile();
+  const auto data = DescribeData(config);
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ(data->images.classes, 10);
+  EXPECT_EQ(data->counts.train, 0);
+  EXPECT_EQ(data->counts.test, 0);
+  config.model = "no/such.toml";
+  EXPECT_FALSE(DescribeData(config).ok());
+}
+
+TEST(DescribeData, GivenDataComesFirst) {
+  TrainConfig config;
+  config.model = WideResNetFile();
+  config.data = "cifar100";
+  config.data_given = true;
+  config.validation = 5000;
+  const auto data = DescribeData(config);
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ(data->images.classes, 100);
+  EXPECT_EQ(data->counts.train, 45000);
+}
+
+TEST(DescribeData, BuiltInNetworksHaveTheDefault) {
+  TrainConfig config;
+  const auto data = DescribeData(config);
+  ASSERT_TRUE(data.ok()) << data.error().message;
+  EXPECT_EQ(data->counts.train, DescribeImageData(config.data)->counts.train);
+  EXPECT_GT(data->counts.train, 0);
+}
+
+TEST(TrainingProgram, TheWideResNetAsAFileHasTheSamePlans) {
+  TrainConfig config = TinyConfig();
+  config.model = "wrn-28-2";
+  const auto built_in = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(built_in.ok()) << built_in.error().message;
+  config.model = WideResNetFile();
+  const auto from_file = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(from_file.ok()) << from_file.error().message;
+  EXPECT_EQ(built_in->program.names, from_file->program.names);
+  EXPECT_EQ(built_in->program.residents, from_file->program.residents);
+  EXPECT_EQ(built_in->program.arena_bytes, from_file->program.arena_bytes);
+  ASSERT_EQ(built_in->program.plans.size(), from_file->program.plans.size());
+  for (size_t i = 0; i < built_in->program.plans.size(); ++i) {
+    EXPECT_TRUE(built_in->program.plans[i] == from_file->program.plans[i])
+        << built_in->program.names[i];
+  }
+}
+
 TEST(CheckBudget, ToTheByte) {
   const TinyRun run;
   const auto needed = static_cast<int64_t>(run.program.program.arena_bytes);

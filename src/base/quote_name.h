@@ -1,0 +1,16 @@
+// Names and texts from files in messages.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace thimble {
+
+// A name from a file in quotes, on one line and shortened, fit for a message. Whatever is no
+// printable ASCII is escaped as in JSON.
+std::string QuoteName(std::string_view name);
+
+// The same text without line breaks: control characters become \x0a and the like.
+std::string OneLine(std::string_view text);
+
+}  // namespace thimble

@@ -121,8 +121,8 @@ TEST_F(RunRecordTest, ChangedBytes) {
     for (int round = 0; round < 150; ++round) {
       std::string changed = whole;
       for (size_t change = 0; change <= below(3); ++change) {
-        const char byte = "0123456789-e{}[]\",:\0\xff x"[below(25)];
-        changed[below(changed.size())] = byte;
+        static constexpr char kBytes[] = "0123456789-e{}[]\",:\0\xff x";
+        changed[below(changed.size())] = kBytes[below(sizeof(kBytes))];
       }
       Put(folder_ + name, changed);
       const auto run = ReadRunFolder(folder_);

@@ -120,7 +120,8 @@ using Points = std::vector<CurvePoint> MetricsLog::*;
 // One curve for each run that has points.
 CurveChart ChartOf(const Runs& runs, const std::string& title, Points points, double factor) {
   const std::vector<std::string> names = NamesOf(runs);
-  CurveChart chart{title, factor == 100 ? "%" : "", {}};
+  const bool from_zero = points == &MetricsLog::learning_rate;
+  CurveChart chart{title, factor == 100 ? "%" : "", {}, from_zero};
   for (size_t index = 0; index < runs.size(); ++index) {
     Curve curve{names[index], index, runs[index].metrics.*points};
     for (CurvePoint& point : curve.points) point.value *= factor;

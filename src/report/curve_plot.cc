@@ -99,7 +99,8 @@ void Drawing::ChooseRanges() {
   }
   frame_.x_low = 0;
   frame_.x_high = std::max(steps.high, 1.0);
-  frame_.y_log = values.low > 0 && values.high / values.low > kLogFrom;
+  const bool linear = chart_.from_zero || chart_.unit == "%";
+  frame_.y_log = !linear && values.low > 0 && values.high / values.low > kLogFrom;
   if (frame_.y_log) {
     frame_.y_low = values.low / 1.2;
     frame_.y_high = values.high * 1.2;

@@ -25,12 +25,12 @@ struct CurveChart {
   std::string title;  // "loss"
   std::string unit;   // "%" or nothing
   std::vector<Curve> curves;
-  bool from_zero = false;
+  bool from_zero = false;  // the axis begins at 0
 };
 
 // Lines with their names and last values at the right; titles give the values of a step. Numbers
-// that span decades get a logarithmic axis. Long curves are thinned out: of each stretch the
-// smallest and the largest value stay.
+// that span decades get a logarithmic axis, unless they are percent or the axis begins at 0. Long
+// curves are thinned out: of each stretch the smallest and the largest value stay.
 Svg CurvePlot(const CurveChart& chart, double width);
 
 // At most about `count` points that show the same curve.

@@ -54,6 +54,10 @@ Result<double> ReadStep(const Json& json, double previous) {
 }
 
 Result<void> ReadLine(std::string_view line, double& step, MetricsLog& log) {
+  constexpr size_t kMostBytes = 4096;  // twenty times the longest line there is
+  if (line.size() > kMostBytes) {
+    return BadInput(fmt::format("expected at most {} bytes", kMostBytes));
+  }
   const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return BadInput("expected a JSON object");
   THIMBLE_ASSIGN_OR_RETURN(step, ReadStep(json, step));

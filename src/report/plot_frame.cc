@@ -69,10 +69,12 @@ std::vector<double> RoundTicks(double low, double high, int count) {
 }
 
 std::vector<double> LogTicks(double low, double high) {
+  constexpr int kMostPowers = 7;
   std::vector<double> ticks;
   const int first = static_cast<int>(std::floor(std::log10(low)));
   const int last = static_cast<int>(std::ceil(std::log10(high)));
-  for (int power = first; power <= last; ++power) {
+  const int every = (last - first) / kMostPowers + 1;
+  for (int power = first; power <= last; power += every) {
     for (const double factor : {1.0, 2.0, 5.0}) {
       if (factor > 1 && last - first > 3) continue;
       const double tick = factor * std::pow(10.0, power);

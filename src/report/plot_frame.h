@@ -18,7 +18,8 @@ inline constexpr double kFontSize = 11;  // as plot_style.cc has it
 // Round numbers (1, 2 or 5 times a power of ten apart) within [low, high], about `count` of them.
 // Empty where there is no range.
 std::vector<double> RoundTicks(double low, double high, int count);
-// Powers of ten within [low, high], with 2 and 5 times them where there are few. low > 0.
+// Powers of ten within [low, high], with 2 and 5 times them where there are few; not all of them
+// where there are many. low > 0.
 std::vector<double> LogTicks(double low, double high);
 // The same for steps, from 0: whole numbers only.
 std::vector<double> StepTicks(double high, int count);

@@ -12,14 +12,47 @@
 namespace thimble {
 namespace {
 
-// Each far beyond what a run writes: a plan of 2^16 steps, two million lines of metrics.
-constexpr int64_t kMaxPlanBytes = 64 << 20;
+// Each far beyond what a run writes: a hundred times the plans of wrn-28-2, two million lines.
+constexpr int64_t kMaxPlanBytes = 32 << 20;
 constexpr int64_t kMaxMetricsBytes = 128 << 20;
 constexpr int64_t kMaxSummaryBytes = 1 << 20;
 
 bool Exists(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
+}
+
+// Our files are flat. A file that is nothing but brackets would take a hundred times its size.
+Result<void> CheckNesting(std::string_view text) {
+  constexpr int kMostNested = 16;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quoted && c == '\\') {
+      ++at;  // whatever is escaped, a quote too
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '[' || c == '{')) {
+      if (++depth > kMostNested) {
+        return BadInput(
+            fmt::format("byte {}: expected at most {} nested brackets", at, kMostNested));
+      }
+    } else if (!quoted && (c == ']' || c == '}')) {
+      --depth;
+    }
+  }
+  return {};
+}
+
+Result<ProgramRecord> ParsePlans(std::string_view text) {
+  THIMBLE_TRY(CheckNesting(text));
+  return ProgramRecordFromJson(text);
+}
+
+Result<TrainSummary> ParseSummary(std::string_view text) {
+  THIMBLE_TRY(CheckNesting(text));
+  return SummaryFromJson(text);
 }
 
 // What `parse` makes of a file; its errors get the file's name.
@@ -42,13 +75,12 @@ Result<RunRecord> ReadRunFolder(const std::string& folder) {
     return BadInput(fmt::format("{}: is no run folder: there is no config.toml in it", folder));
   }
   THIMBLE_TRY(ReadConfigFile(config_path, run.config));
-  THIMBLE_ASSIGN_OR_RETURN(run.program,
-                           ReadFile(folder + "/plan.json", kMaxPlanBytes, ProgramRecordFromJson));
+  THIMBLE_ASSIGN_OR_RETURN(run.program, ReadFile(folder + "/plan.json", kMaxPlanBytes, ParsePlans));
   if (const std::string path = folder + "/metrics.jsonl"; Exists(path)) {
     THIMBLE_ASSIGN_OR_RETURN(run.metrics, ReadFile(path, kMaxMetricsBytes, MetricsFromLines));
   }
   if (const std::string path = folder + "/summary.json"; Exists(path)) {
-    THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, SummaryFromJson));
+    THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, ParseSummary));
   }
   return run;
 }

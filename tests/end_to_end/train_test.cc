@@ -36,15 +36,21 @@ constexpr const char* kSmall = "--model wrn-10-1 --data shapes:40,10 --batch 16 
 
 TEST_F(TrainEndToEnd, LeavesAWholeRunFolder) {
   const std::string run = Train("run", std::string(kSmall) + "--epochs 1");
-  for (const char* file : {"config.toml", "plan.json", "metrics.jsonl", "weights.safetensors",
-                           "best.safetensors", "summary.json", "checkpoint/state.safetensors"}) {
+  const Words expected = {
+      "config.toml",       "plan.json",          "metrics.jsonl",
+      "summary.json",      "report.html",        "weights.safetensors",
+      "best.safetensors",  "plots/memory.svg",   "checkpoint/state.safetensors",
+      "plots/layers.svg",  "plots/loss.svg",     "plots/arena_map.svg",
+      "plots/savings.svg", "plots/accuracy.svg",
+  };
+  for (const std::string& file : expected) {
     EXPECT_TRUE(std::filesystem::is_regular_file(run + "/" + file)) << file;
   }
   size_t files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(run)) {
     files += entry.is_regular_file() ? 1 : 0;
   }
-  EXPECT_EQ(files, 7U);  // no temporary files
+  EXPECT_EQ(files, expected.size());  // no temporary files
   auto plan = ParseObject(Content(run + "/plan.json"));
   auto summary = SummaryOf(run);
   EXPECT_EQ(plan["arena_bytes"], summary["arena_bytes"]);

@@ -57,6 +57,13 @@ TEST(CurvePlot, DecadesGetALogarithmicAxis) {
   EXPECT_THAT(Drawn({"loss", "", {{"", 0, {{1, 2}, {2, 0}}, false}}}), HasSubstr(">loss</text>"));
 }
 
+TEST(CurvePlot, SharesAndAxesFromZeroStayLinear) {
+  EXPECT_THAT(Drawn({"accuracy", "%", {{"", 0, {{1, 1}, {2, 90}}, false}}}),
+              HasSubstr(">accuracy, %</text>"));
+  EXPECT_THAT(Drawn({"rate", "", {{"", 0, {{1, 0.1}, {2, 0.0001}}, false}}, true}),
+              HasSubstr(">rate</text>"));
+}
+
 TEST(CurvePlot, FlatCurvesAndNothingAtAll) {
   EXPECT_THAT(Drawn({"rate", "", {{"", 0, {{1, 0.1}, {2, 0.1}}, false}}, true}),
               Not(HasSubstr("nan")));

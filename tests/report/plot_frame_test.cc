@@ -45,7 +45,8 @@ TEST(StepTicks, AreWholeNumbers) {
 
 TEST(LogTicks, PowersOfTenAndBetween) {
   EXPECT_THAT(LogTicks(0.9, 60), ElementsAre(1, 2, 5, 10, 20, 50));
-  EXPECT_EQ(LogTicks(1e-3, 1e3).size(), 7U);  // many decades: powers alone
+  EXPECT_EQ(LogTicks(1e-3, 1e2).size(), 6U);  // many decades: powers alone
+  EXPECT_LE(LogTicks(1e-300, 1e300).size(), 8U);
 }
 
 TEST(TickText, IsShort) {

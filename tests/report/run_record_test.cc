@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "tests/report/toy_record.h"
 #include "tests/train/file_fixture.h"
 #include "thimble/plan/plan_json.h"
+#include "thimble/report/report_page.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
 
@@ -94,6 +97,45 @@ TEST_F(RunRecordTest, FoldersAndHugeFilesInPlaceOfFiles) {
   std::filesystem::remove(folder_ + "/summary.json");
   Put(folder_ + "/summary.json", std::string((1 << 20) + 1, ' '));
   EXPECT_THAT(Refusal(), HasSubstr("summary.json"));
+}
+
+TEST_F(RunRecordTest, BracketsWithoutEnd) {
+  Put(folder_ + "/plan.json", std::string(1'000'000, '['));
+  EXPECT_EQ(Refusal(), folder_ + "/plan.json: byte 16: expected at most 16 nested brackets");
+  // In texts they are just letters.
+  RunRecord run = ToyRun();
+  run.program.plans[0].name = std::string(40, '[') + "\"\\{{{";
+  Put(folder_ + "/plan.json", ToJson(run.program));
+  EXPECT_EQ(Refusal(), "");
+  Put(folder_ + "/summary.json", std::string(1000, '{'));
+  EXPECT_EQ(Refusal(), folder_ + "/summary.json: byte 16: expected at most 16 nested brackets");
+}
+
+// Files with a few bytes changed are refused, or make a page: never a crash.
+TEST_F(RunRecordTest, ChangedBytes) {
+  std::mt19937 random(7);
+  const auto below = [&](size_t bound) { return random() % bound; };
+  size_t pages = 0;
+  for (const char* name : {"/config.toml", "/plan.json", "/metrics.jsonl", "/summary.json"}) {
+    const std::string whole = Content(folder_ + name);
+    for (int round = 0; round < 150; ++round) {
+      std::string changed = whole;
+      for (size_t change = 0; change <= below(3); ++change) {
+        static constexpr char kBytes[] = "0123456789-e{}[]\",:\0\xff x";
+        changed[below(changed.size())] = kBytes[below(sizeof(kBytes))];
+      }
+      Put(folder_ + name, changed);
+      const auto run = ReadRunFolder(folder_);
+      if (!run.ok()) {
+        EXPECT_THAT(run.error().message, StartsWith(folder_ + name));
+        continue;
+      }
+      ++pages;
+      EXPECT_THAT(ReportPage(*run), testing::EndsWith("</html>\n"));
+    }
+    Put(folder_ + name, whole);
+  }
+  EXPECT_GT(pages, 50U);
 }
 
 }  // namespace

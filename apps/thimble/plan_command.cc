@@ -22,17 +22,16 @@ struct PlanFlags {
   bool csv = false;
 };
 
-Result<PlanAnswer> Answer(const TrainConfig& config, const PlannedData& data,
-                          const TrainingProgram& planned, const OpRegistry& ops) {
+Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
+                          const OpRegistry& ops) {
   PlanAnswer answer{.model = planned.model.name,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
                     .record = RecordOf(planned.program, ops)};
-  THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, planned.model, data.counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, planned.model, ops));
   answer.plain_arena_bytes = answer.savings->plain_arena_bytes;
   if (!answer.fits()) {
-    THIMBLE_ASSIGN_OR_RETURN(answer.largest_batch,
-                             LargestBatchWithin(config, planned.model, data.counts, ops));
+    THIMBLE_ASSIGN_OR_RETURN(answer.largest_batch, LargestBatchWithin(config, planned.model, ops));
   }
   return answer;
 }
@@ -44,7 +43,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, data.images, data.counts, ops));
-  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, data, planned, ops));
+  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, planned, ops));
   answer.with_layers = flags.layers;
   fmt::print("{}", flags.json  ? ToJson(answer)
                    : flags.csv ? ToCsv(answer)

@@ -7,6 +7,7 @@
 
 #include "thimble/report/plot_frame.h"
 #include "thimble/report/plot_style.h"
+#include "thimble/report/units.h"
 
 namespace thimble {
 namespace {
@@ -69,7 +70,7 @@ std::string TitleOf(const Patch& patch) {
     if (!holding.shape.empty()) title += fmt::format("\n{}", holding.shape);
   }
   return fmt::format("{}\n{}\n{}\noffset {}", title, ExactBytes(patch.size_bytes),
-                     LifeText(holding), Grouped(static_cast<int64_t>(holding.offset)));
+                     LifeText(holding), CountText(static_cast<int64_t>(holding.offset)));
 }
 
 std::vector<LegendEntry> Legend() {

@@ -12,6 +12,7 @@
 #include "thimble/report/plot_frame.h"
 #include "thimble/report/run_text.h"
 #include "thimble/report/stacked_bars.h"
+#include "thimble/report/units.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -51,9 +52,9 @@ std::vector<TableRow> MemoryRows(const Runs& runs) {
                  [](const Summary& summary) { return FormatBytes(summary.plain_arena_bytes); }),
       SummaryRow("plain plan / arena", runs, PlainRatio),
       SummaryRow("planned peak, bytes", runs,
-                 [](const Summary& summary) { return Grouped(summary.planned_peak_bytes); }),
+                 [](const Summary& summary) { return CountText(summary.planned_peak_bytes); }),
       SummaryRow("measured peak, bytes", runs,
-                 [](const Summary& summary) { return Grouped(summary.measured_peak_bytes); }),
+                 [](const Summary& summary) { return CountText(summary.measured_peak_bytes); }),
       SummaryRow("process", runs,
                  [](const Summary& summary) { return FormatBytes(summary.process_peak_bytes); })};
   const auto on_gpu = [](const RunRecord& run) {
@@ -71,7 +72,7 @@ std::vector<TableRow> MemoryRows(const Runs& runs) {
 std::vector<TableRow> ResultRows(const Runs& runs) {
   using Summary = TrainSummary;
   return {
-      RowOf("steps done", runs, [](const RunRecord& run) { return Grouped(StepsDone(run)); }),
+      RowOf("steps done", runs, [](const RunRecord& run) { return CountText(StepsDone(run)); }),
       SummaryRow("time", runs,
                  [](const Summary& summary) { return DurationText(summary.seconds); }),
       SummaryRow("speed", runs, RateText),

@@ -8,6 +8,7 @@
 
 #include "thimble/report/plot_frame.h"
 #include "thimble/report/plot_style.h"
+#include "thimble/report/units.h"
 
 namespace thimble {
 namespace {
@@ -191,7 +192,7 @@ void Drawing::DrawHits() {
   size_t index = 0;
   for (auto& [step, title] : titles) {
     if (index++ % every == 0 || index == titles.size()) {
-      shown.emplace_back(step, fmt::format("step {}{}", Grouped(std::llround(step)), title));
+      shown.emplace_back(step, fmt::format("step {}{}", CountText(std::llround(step)), title));
     }
   }
   for (size_t i = 0; i < shown.size(); ++i) {

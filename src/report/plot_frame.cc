@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/report/units.h"
 
 namespace thimble {
 namespace {
@@ -98,21 +99,10 @@ std::string TickText(double value) {
   return fmt::format("{:.4g}", value);
 }
 
-std::string Grouped(int64_t number) {
-  const std::string digits = fmt::format("{}", number);
-  const size_t sign = number < 0 ? 1 : 0;
-  std::string text;
-  for (size_t at = 0; at < digits.size(); ++at) {
-    if (at > sign && (digits.size() - at) % 3 == 0) text += ',';
-    text += digits[at];
-  }
-  return text;
-}
-
 std::string ExactBytes(size_t bytes) {
   const auto count = static_cast<int64_t>(bytes);
   if (count < 1000) return fmt::format("{} bytes", count);
-  return fmt::format("{} ({} bytes)", FormatBytes(count), Grouped(count));
+  return fmt::format("{} ({} bytes)", FormatBytes(count), CountText(count));
 }
 
 ByteUnit UnitFor(size_t max_bytes) {

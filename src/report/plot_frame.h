@@ -26,8 +26,6 @@ std::vector<double> StepTicks(double high, int count);
 // "0.05", "12k", "3M": as short as ticks are read.
 std::string TickText(double value);
 
-// "13,107,200".
-std::string Grouped(int64_t number);
 // "13.11 MB (13,107,200 bytes)"; below a kilobyte "17 bytes".
 std::string ExactBytes(size_t bytes);
 

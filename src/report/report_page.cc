@@ -13,16 +13,14 @@
 #include "thimble/report/plot_style.h"
 #include "thimble/report/run_text.h"
 #include "thimble/report/savings_plot.h"
+#include "thimble/report/units.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
 
-std::string Bytes(size_t bytes) { return FormatBytes(static_cast<int64_t>(bytes)); }
-std::string Gflop(int64_t flops) {
-  return fmt::format("{:.2f} GFLOP", static_cast<double>(flops) / 1e9);
-}
-std::string ByteCount(int64_t bytes) { return Grouped(bytes) + " bytes"; }
+int64_t ArenaOf(const RunRecord& run) { return static_cast<int64_t>(run.program.arena_bytes); }
+std::string ByteCount(int64_t bytes) { return CountText(bytes) + " bytes"; }
 
 // Memory first: what was planned, what was measured, what the process and the driver say.
 std::vector<Tile> MemoryTiles(const RunRecord& run) {
@@ -45,19 +43,19 @@ std::vector<Tile> MemoryTiles(const RunRecord& run) {
     }
   }
   const PlanRecord& plan = run.plan();
-  tiles.push_back({"kept", Bytes(Account(plan).kept_bytes), "as papers count"});
-  tiles.push_back({"lower bound", Bytes(plan.lower_bound_bytes), "for these steps"});
+  tiles.push_back({"kept", BytesText(Account(plan).kept_bytes), "as papers count"});
+  tiles.push_back({"lower bound", BytesText(plan.lower_bound_bytes), "for these steps"});
   return tiles;
 }
 
 std::vector<Tile> WorkTiles(const RunRecord& run) {
   const PlanRecord& plan = run.plan();
-  std::vector<Tile> tiles = {
-      {"parameters", Grouped(plan.parameters), ""},
-      {"arithmetic", Gflop(plan.step_flops), fmt::format("forward {}", Gflop(plan.forward_flops))}};
+  std::vector<Tile> tiles = {{"parameters", CountText(plan.parameters), ""},
+                             {"arithmetic", FlopsText(plan.step_flops),
+                              fmt::format("forward {}", FlopsText(plan.forward_flops))}};
   if (TestAccuracy(run) >= 0) {
     tiles.push_back({"test accuracy", Percent(TestAccuracy(run)),
-                     fmt::format("after {} steps", Grouped(StepsDone(run)))});
+                     fmt::format("after {} steps", CountText(StepsDone(run)))});
   }
   if (run.summary) {
     tiles.push_back({"speed", RateText(*run.summary),
@@ -90,7 +88,7 @@ std::string CategoryTable(const PlanRecord& plan) {
   const MemoryAccount account = Account(plan);
   const auto row = [&](std::string name, size_t bytes) -> TableRow {
     const double whole = static_cast<double>(std::max<size_t>(plan.arena_bytes, 1));
-    return {std::move(name), Bytes(bytes), Grouped(static_cast<int64_t>(bytes)),
+    return {std::move(name), BytesText(bytes), CountText(static_cast<int64_t>(bytes)),
             fmt::format("{:.1f} %", 100 * static_cast<double>(bytes) / whole)};
   };
   std::vector<TableRow> rows;
@@ -119,13 +117,15 @@ std::string MemorySection(const PlanRecord& plan) {
   return html;
 }
 
-std::string WhereSection(const PlanRecord& plan) {
+std::string WhereSection(const RunRecord& run) {
+  const PlanRecord& plan = run.plan();
   std::string html = Heading("At the peak, and what techniques save");
   html += "<div class=\"pair\">\n";
   html += Figure(CategoryTable(plan), "Whose bytes they are at the fullest step.");
-  html += Figure(SavingsPlot(plan, kHalfPlot).Inline(),
-                 "From the arena that the same steps would need without techniques, one after the "
-                 "other, down to the arena.");
+  if (run.savings) {
+    html += Figure(SavingsPlot(*run.savings, ArenaOf(run), kHalfPlot).Inline(),
+                   "The arena with and without each technique, for the same network and batch.");
+  }
   html += "</div>\n" + Heading("By layer, at the peak");
   const std::vector<BarRow> rows = LayersAtPeak(plan);
   const std::string label = "Bytes at the peak by layer";
@@ -185,8 +185,8 @@ std::string CurveSection(const RunRecord& run) {
 std::string PlansTable(const ProgramRecord& program) {
   std::vector<TableRow> rows;
   for (const PlanRecord& plan : program.plans) {
-    rows.push_back({plan.name, fmt::format("{}", plan.steps.size()), Bytes(plan.arena_bytes),
-                    Bytes(Account(plan).kept_bytes), Gflop(plan.step_flops)});
+    rows.push_back({plan.name, fmt::format("{}", plan.steps.size()), BytesText(plan.arena_bytes),
+                    BytesText(Account(plan).kept_bytes), FlopsText(plan.step_flops)});
   }
   return Table({"plan", "steps", "arena", "kept", "arithmetic"}, rows);
 }
@@ -219,8 +219,8 @@ std::string SettingsSection(const RunRecord& run) {
 
 std::string ReportPage(const RunRecord& run) {
   return HtmlPage(fmt::format("{} · {}", RunName(run.folder), WhatRuns(run)),
-                  Top(run) + MemorySection(run.plan()) + WhereSection(run.plan()) +
-                      CurveSection(run) + SettingsSection(run));
+                  Top(run) + MemorySection(run.plan()) + WhereSection(run) + CurveSection(run) +
+                      SettingsSection(run));
 }
 
 NamedFiles ReportPlots(const RunRecord& run) {
@@ -230,8 +230,10 @@ NamedFiles ReportPlots(const RunRecord& run) {
       {"arena_map.svg", ArenaMap(plan, kWidePlot).File()},
       {"layers.svg",
        StackedBars(LayersAtPeak(plan), kWidePlot, "Bytes at the peak by layer").File()},
-      {"savings.svg", SavingsPlot(plan, kHalfPlot).File()},
   };
+  if (run.savings) {
+    files.emplace_back("savings.svg", SavingsPlot(*run.savings, ArenaOf(run), kHalfPlot).File());
+  }
   for (const NamedChart& named : Charts(run.metrics)) {
     files.emplace_back(named.file, CurvePlot(named.chart, kHalfPlot).File());
   }

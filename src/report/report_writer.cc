@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "thimble/base/atomic_file.h"
+#include "thimble/ops/builtin_ops.h"
 #include "thimble/report/comparison_page.h"
 #include "thimble/report/run_record.h"
 
@@ -30,7 +31,8 @@ Result<void> WriteFiles(const std::string& page_path, const std::string& page,
 
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
                          const std::string& plots_folder) {
-  THIMBLE_ASSIGN_OR_RETURN(const RunRecord run, ReadRunFolder(run_folder));
+  THIMBLE_ASSIGN_OR_RETURN(RunRecord run, ReadRunFolder(run_folder));
+  run.savings = FindRunSavings(run, BuiltinOps());
   return WriteFiles(page_path, ReportPage(run), plots_folder, ReportPlots(run));
 }
 

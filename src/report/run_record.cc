@@ -8,6 +8,8 @@
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
+#include "thimble/train/run_folder.h"
+#include "thimble/train/training_program.h"
 
 namespace thimble {
 namespace {
@@ -83,6 +85,18 @@ Result<RunRecord> ReadRunFolder(const std::string& folder) {
     THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, ParseSummary));
   }
   return run;
+}
+
+std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& ops) {
+  TrainConfig config;
+  if (!ReadRunConfig(run.folder, config).ok()) return std::nullopt;
+  const auto data = DescribeData(config);
+  if (!data.ok()) return std::nullopt;
+  const auto planned = MakeTrainingProgram(config, data->images, data->counts, ops);
+  if (!planned.ok() || planned->program.arena_bytes != run.program.arena_bytes) return std::nullopt;
+  auto savings = FindSavings(config, planned->model, ops);
+  if (!savings.ok()) return std::nullopt;
+  return std::move(savings).value();
 }
 
 }  // namespace thimble

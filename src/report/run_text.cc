@@ -8,6 +8,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/report/plot_frame.h"
+#include "thimble/report/units.h"
 
 namespace thimble {
 namespace {
@@ -26,8 +27,8 @@ std::string MemoryText(const TrainSummary& summary) {
     return text + "; planned and measured peak agree to the byte.";
   }
   return text + fmt::format("; planned and measured peak differ: {} and {} bytes.",
-                            Grouped(summary.planned_peak_bytes),
-                            Grouped(summary.measured_peak_bytes));
+                            CountText(summary.planned_peak_bytes),
+                            CountText(summary.measured_peak_bytes));
 }
 
 }  // namespace
@@ -50,15 +51,15 @@ std::string ResultText(const RunRecord& run) {
     return fmt::format(
         "This run has no summary yet: it goes on, or was killed. Planned arena {}; {} "
         "steps in its metrics so far.",
-        FormatBytes(static_cast<int64_t>(run.program.arena_bytes)), Grouped(StepsDone(run)));
+        FormatBytes(static_cast<int64_t>(run.program.arena_bytes)), CountText(StepsDone(run)));
   }
   const TrainSummary& summary = *run.summary;
   std::string text = MemoryText(summary);
   text += fmt::format(" Test accuracy {} after {} steps, {}.", Percent(summary.test_accuracy),
-                      Grouped(summary.steps), RateText(summary));
+                      CountText(summary.steps), RateText(summary));
   if (StepsDone(run) > summary.steps) {
     text += fmt::format(" The run went on after that: its metrics reach step {}.",
-                        Grouped(StepsDone(run)));
+                        CountText(StepsDone(run)));
   } else if (!summary.finished) {
     text += " It was stopped before its end.";
   }
@@ -87,7 +88,7 @@ std::string PlainRatio(const TrainSummary& summary) {
 std::string RateText(const TrainSummary& summary) {
   const double rate = std::min(summary.images_per_second, 1e15);
   if (rate < 1000) return fmt::format("{:.1f} images/s", rate);
-  return fmt::format("{} images/s", Grouped(std::llround(rate)));
+  return fmt::format("{} images/s", CountText(std::llround(rate)));
 }
 
 std::string Percent(double share) { return fmt::format("{:.2f} %", 100 * share); }

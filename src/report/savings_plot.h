@@ -1,12 +1,15 @@
-// What each technique took off the arena, one after the other.
+// What each technique takes off the arena, as bars.
 #pragma once
 
-#include "thimble/plan/program_record.h"
+#include <cstdint>
+
 #include "thimble/report/svg.h"
+#include "thimble/train/savings.h"
 
 namespace thimble {
 
-// A waterfall from the arena without any technique down to the arena.
-Svg SavingsPlot(const PlanRecord& plan, double width);
+// A row for the arena without any technique, with each alone, with all that every plan has, with
+// each that may be asked for, and for the run's own. What is saved hangs behind what is needed.
+Svg SavingsPlot(const Savings& savings, int64_t arena_bytes, double width);
 
 }  // namespace thimble

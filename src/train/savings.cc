@@ -26,22 +26,21 @@ struct Size {
   int64_t step_flops = 0;
 };
 
-// Plans a configuration of one network.
+// Plans a configuration of one network, for full batches: smaller ones at the end of an epoch need
+// no more.
 class Sizer {
  public:
-  Sizer(const ImageClassifier& model, const ImageCounts& counts, const OpRegistry& ops)
-      : model_(model), counts_(counts), ops_(ops) {}
+  Sizer(const ImageClassifier& model, const OpRegistry& ops) : model_(model), ops_(ops) {}
 
   Result<Size> Of(const TrainConfig& config) const {
     THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
-                             MakeTrainingProgram(config, model_, counts_, ops_));
+                             MakeTrainingProgram(config, model_, /*counts=*/{}, ops_));
     return Size{static_cast<int64_t>(planned.program.arena_bytes),
                 CostOf(planned.main_plan().graph, ops_).step_flops};
   }
 
  private:
   const ImageClassifier& model_;
-  const ImageCounts& counts_;
   const OpRegistry& ops_;
 };
 
@@ -66,6 +65,7 @@ Result<void> FindAlways(const Sizer& sizer, const TrainConfig& plain, Savings& s
 }
 
 Result<void> FindOffered(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
+  const Size plain_size{savings.plain_arena_bytes, savings.plain_step_flops};
   const std::vector<Offer> offers = Offers();
   // With all offers but one, or with all.
   const auto without = [&](size_t left_out) {
@@ -79,22 +79,27 @@ Result<void> FindOffered(const Sizer& sizer, const TrainConfig& plain, Savings& 
     TrainConfig alone = plain;
     offers[i].ask(alone);
     THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(alone));
-    THIMBLE_ASSIGN_OR_RETURN(const Size others, without(i));
+    // A single offer has no others.
+    THIMBLE_ASSIGN_OR_RETURN(const Size others,
+                             offers.size() > 1 ? without(i) : Result<Size>(plain_size));
     savings.offered.push_back({offers[i].name, std::string(Name(offers[i].exactness)),
                                offers[i].what, size.arena_bytes, size.step_flops,
                                others.arena_bytes});
   }
-  THIMBLE_ASSIGN_OR_RETURN(const Size together, without(offers.size()));
-  savings.together_arena_bytes = together.arena_bytes;
+  savings.together_arena_bytes = savings.offered.front().arena_bytes;
+  if (offers.size() > 1) {
+    THIMBLE_ASSIGN_OR_RETURN(const Size together, without(offers.size()));
+    savings.together_arena_bytes = together.arena_bytes;
+  }
   return {};
 }
 
 }  // namespace
 
 Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
-                            const ImageCounts& counts, const OpRegistry& ops) {
+                            const OpRegistry& ops) {
   const TrainConfig plain = PlainConfig(config);
-  const Sizer sizer(model, counts, ops);
+  const Sizer sizer(model, ops);
   Savings savings;
   THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(plain));
   savings.plain_arena_bytes = size.arena_bytes;
@@ -105,8 +110,8 @@ Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& mo
 }
 
 Result<int64_t> LargestBatchWithin(const TrainConfig& config, const ImageClassifier& model,
-                                   const ImageCounts& counts, const OpRegistry& ops) {
-  const Sizer sizer(model, counts, ops);
+                                   const OpRegistry& ops) {
+  const Sizer sizer(model, ops);
   // Arenas grow with the batch, but for a few bytes of placement: `fits` is known to fit.
   int64_t fits = 0;
   int64_t too_large = config.batch + 1;

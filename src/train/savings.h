@@ -34,13 +34,13 @@ struct Savings {
   int64_t together_arena_bytes = 0;
 };
 
-// Plans a few times. Budget, and techniques that `config` asks for, play no part.
+// Plans full batches a few times. Budget, and techniques that `config` asks for, play no part.
 Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
-                            const ImageCounts& counts, const OpRegistry& ops);
+                            const OpRegistry& ops);
 
 // The largest batch up to config.batch whose arena, planned as configured, is within the budget; 0
 // where not even a batch of one is. Requires a budget.
 Result<int64_t> LargestBatchWithin(const TrainConfig& config, const ImageClassifier& model,
-                                   const ImageCounts& counts, const OpRegistry& ops);
+                                   const OpRegistry& ops);
 
 }  // namespace thimble

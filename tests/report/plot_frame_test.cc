@@ -58,15 +58,6 @@ TEST(TickText, IsShort) {
   EXPECT_EQ(TickText(-3e9), "-3G");
 }
 
-TEST(Grouped, ByThousands) {
-  EXPECT_EQ(Grouped(0), "0");
-  EXPECT_EQ(Grouped(999), "999");
-  EXPECT_EQ(Grouped(1000), "1,000");
-  EXPECT_EQ(Grouped(393798272), "393,798,272");
-  EXPECT_EQ(Grouped(-123456), "-123,456");
-  EXPECT_EQ(Grouped(-123), "-123");
-}
-
 TEST(ExactBytes, ForPeopleAndToTheByte) {
   EXPECT_EQ(ExactBytes(17), "17 bytes");
   EXPECT_EQ(ExactBytes(13107200), "13.11 MB (13,107,200 bytes)");

@@ -50,9 +50,8 @@ TEST(ProfileCsv, Layers) {
 TEST(ProfileCsv, Program) {
   const std::string text = ProgramCsv(MadeProfile());
   ExpectRectangle(text, 4);
-  EXPECT_THAT(text,
-              HasSubstr("\n3,update,sgd,sgd_kernel,first,400,400,0,0,0,0,0,0,300,300,64,64,"
-                        "4,0,1000000\n"));
+  EXPECT_THAT(text, HasSubstr("\n3,update,sgd,sgd_kernel,first,400,400,0,0,0,0,0,0,300,300,64,64,"
+                              "4,0,1000000\n"));
 }
 
 TEST(ProfileCsv, QuotesNamesThatNeedIt) {

@@ -90,11 +90,12 @@ TEST(ReportPage, NothingFromFilesBecomesMarkup) {
 TEST(ReportPlots, OnlyWhatThereIs) {
   RunRecord run = ToyRun();
   EXPECT_THAT(NamesOf(ReportPlots(run)),
-              testing::ElementsAre("memory.svg", "arena_map.svg", "layers.svg", "savings.svg",
-                                   "loss.svg", "accuracy.svg", "learning_rate.svg"));
+              testing::ElementsAre("memory.svg", "arena_map.svg", "layers.svg", "loss.svg",
+                                   "accuracy.svg", "learning_rate.svg"));
   for (const auto& [name, content] : ReportPlots(run)) EXPECT_THAT(content, StartsWith("<?xml "));
   run.metrics = {};
   run.metrics.loss_scale = {{1, 1024}};
+  run.savings = Savings();
   EXPECT_THAT(NamesOf(ReportPlots(run)),
               testing::ElementsAre("memory.svg", "arena_map.svg", "layers.svg", "savings.svg",
                                    "loss_scale.svg"));

@@ -116,12 +116,18 @@ TEST_F(ReportWriterTest, OfARealRun) {
   ReportWriter writer(listener, 0);
   const auto summary = Train(config, BuiltinOps(), writer);
   ASSERT_TRUE(summary.ok()) << summary.error().message;
-  const auto run = ReadRunFolder(config.out);
+  auto run = ReadRunFolder(config.out);
   ASSERT_TRUE(run.ok()) << run.error().message;
   EXPECT_EQ(run->summary->json, summary->json);
   EXPECT_EQ(run->metrics.loss.size(), 3U);
   EXPECT_EQ(run->metrics.test_accuracy.size(), 1U);
+  run->savings = FindRunSavings(*run, BuiltinOps());
+  ASSERT_TRUE(run->savings.has_value());
+  EXPECT_EQ(run->savings->plain_arena_bytes, summary->plain_arena_bytes);
   EXPECT_EQ(Content(config.out + "/report.html"), ReportPage(*run));
+  // A plan of another version: nothing is claimed about it.
+  run->program.arena_bytes += 64;
+  EXPECT_FALSE(FindRunSavings(*run, BuiltinOps()).has_value());
 }
 
 }  // namespace

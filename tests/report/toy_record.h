@@ -42,13 +42,12 @@ inline PlanRecord ToyPlan() {
   plan.techniques = {{"order", "same-bits", "run in a better order", "nothing to do", 0, 0},
                      {"in-place", "same-bits", "overwrite", "2 values", 5'000, 0}};
   plan.steps = {ToyStep("conv2d", "conv1", "forward"), ToyStep("linear", "fc", "forward"),
-                ToyStep("linear_grad", "fc", "backward"),
-                ToyStep("sgd_update", "fc.weight", "update")};
+                ToyStep("linear_grad", "fc", "backward"), ToyStep("sgd_update", "fc", "update")};
   Holding weight = ToyHolding("fc.weight", "fc", Category::kModel, 0, 1'000, {0, 4});
   weight.resident = true;
   weight.shape = "(10, 25) f32";
   Holding momentum =
-      ToyHolding("fc.weight.momentum", "fc.weight", Category::kOptimizer, 1'024, 1'000, {0, 4});
+      ToyHolding("fc.weight.momentum", "fc", Category::kOptimizer, 1'024, 1'000, {0, 4});
   momentum.resident = true;
   plan.holdings = {weight, momentum, ToyHolding("images", "", Category::kData, 2'048, 500, {0, 2}),
                    ToyHolding("conv1.y", "conv1", Category::kActivations, 3'000, 4'000, {0, 3}),

@@ -13,12 +13,11 @@ class SavingsTest : public testing::Test {
  protected:
   int64_t ArenaOf(const TrainConfig& config) const {
     return static_cast<int64_t>(
-        MakeTrainingProgram(config, model_, counts_, BuiltinOps())->program.arena_bytes);
+        MakeTrainingProgram(config, model_, ImageCounts{}, BuiltinOps())->program.arena_bytes);
   }
-  Savings Find() const { return FindSavings(config_, model_, counts_, BuiltinOps()).value(); }
+  Savings Find() const { return FindSavings(config_, model_, BuiltinOps()).value(); }
 
   TrainConfig config_ = TinyConfig();
-  ImageCounts counts_{10, 0, 6};
   ImageClassifier model_ = FindModel("wrn-10-1", ImageSpec{}).value();
 };
 
@@ -64,18 +63,17 @@ TEST_F(SavingsTest, WhatWasAskedForPlaysNoPart) {
 
 TEST_F(SavingsTest, TheLargestBatchFitsAndTheNextDoesNot) {
   config_.batch = 64;
-  counts_ = {};
   const auto arena_of_batch = [&](int64_t batch) {
     TrainConfig config = config_;
     config.batch = batch;
     return ArenaOf(config);
   };
   config_.budget_bytes = arena_of_batch(17) + 100;
-  EXPECT_EQ(*LargestBatchWithin(config_, model_, counts_, BuiltinOps()), 17);
+  EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 17);
   config_.budget_bytes = arena_of_batch(64);
-  EXPECT_EQ(*LargestBatchWithin(config_, model_, counts_, BuiltinOps()), 64);
+  EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 64);
   config_.budget_bytes = arena_of_batch(1) - 1;
-  EXPECT_EQ(*LargestBatchWithin(config_, model_, counts_, BuiltinOps()), 0);
+  EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 0);
 }
 
 }  // namespace

@@ -35,11 +35,7 @@ class GreedyOrder {
         if (graph_.nodes[index].phase == phase && waits_for_[index] == 0) ready.emplace_back(index);
       }
       while (!ready.empty()) {
-        const auto best = std::min_element(ready.begin(), ready.end(), [&](NodeId a, NodeId b) {
-          return std::pair(Score(a), a) < std::pair(Score(b), b);
-        });
-        const NodeId node = *best;
-        ready.erase(best);
+        const NodeId node = TakeBest(ready);
         order.push_back(node);
         Finish(node, phase, ready);
       }
@@ -48,6 +44,21 @@ class GreedyOrder {
   }
 
  private:
+  // Of equals the one that was built first.
+  NodeId TakeBest(std::vector<NodeId>& ready) const {
+    size_t best = 0;
+    std::pair best_score(Score(ready[0]), ready[0]);
+    for (size_t i = 1; i < ready.size(); ++i) {
+      const std::pair score(Score(ready[i]), ready[i]);
+      if (score < best_score) {
+        best = i;
+        best_score = score;
+      }
+    }
+    ready.erase(ready.begin() + static_cast<std::ptrdiff_t>(best));
+    return best_score.second;
+  }
+
   void AddEdges(NodeId id) {
     for (ValueId input : graph_.node(id).inputs) {
       ++readers_left_[input.index()];

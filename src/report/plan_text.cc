@@ -42,8 +42,8 @@ std::string PeakText(const PlanRecord& plan, const MemoryAccount& account) {
                                  share > 0.5 ? " dominate" : " are the largest part", 100 * share);
   if (account.peak_step < plan.steps.size()) {
     const StepRecord& step = plan.steps[account.peak_step];
-    text += fmt::format("the peak is step {} of {}: {} of {}, {}\n", account.peak_step + 1,
-                        plan.steps.size(), step.op, step.layer, step.phase);
+    text += fmt::format("the peak is at step {} (of 0 to {}): {} of {}, {}\n", account.peak_step,
+                        plan.steps.size() - 1, step.op, step.layer, step.phase);
   }
   return text;
 }

@@ -46,8 +46,8 @@ TEST_F(PlanTextTest, ShowsWhereTheMemoryGoes) {
 TEST_F(PlanTextTest, NamesTheStepOfThePeak) {
   const PlanRecord& plan = answer_.plan();
   const size_t peak = Account(plan).peak_step;
-  EXPECT_THAT(Text(), HasSubstr(fmt::format("the peak is step {} of {}: {} of {}, {}\n", peak + 1,
-                                            plan.steps.size(), plan.steps[peak].op,
+  EXPECT_THAT(Text(), HasSubstr(fmt::format("the peak is at step {} (of 0 to {}): {} of {}, {}\n",
+                                            peak, plan.steps.size() - 1, plan.steps[peak].op,
                                             plan.steps[peak].layer, plan.steps[peak].phase)));
 }
 

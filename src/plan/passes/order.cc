@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "thimble/plan/passes/in_place.h"
 
@@ -21,7 +22,10 @@ class GreedyOrder {
         look_(look),
         waits_for_(graph.nodes.size(), 0),
         followers_(graph.nodes.size()),
-        readers_left_(graph.values.size(), 0) {
+        predecessors_(graph.nodes.size()),
+        readers_(graph.values.size()),
+        readers_left_(graph.values.size(), 0),
+        scores_(graph.nodes.size()) {
     for (size_t index = 0; index < graph.nodes.size(); ++index) AddEdges(NodeId(index));
     for (const Carry& carry : graph.carries) AddCarryEdges(carry);
     for (ValueId output : graph.outputs) ++readers_left_[output.index()];
@@ -45,11 +49,11 @@ class GreedyOrder {
 
  private:
   // Of equals the one that was built first.
-  NodeId TakeBest(std::vector<NodeId>& ready) const {
+  NodeId TakeBest(std::vector<NodeId>& ready) {
     size_t best = 0;
-    std::pair best_score(Score(ready[0]), ready[0]);
+    std::pair best_score(KnownScore(ready[0]), ready[0]);
     for (size_t i = 1; i < ready.size(); ++i) {
-      const std::pair score(Score(ready[i]), ready[i]);
+      const std::pair score(KnownScore(ready[i]), ready[i]);
       if (score < best_score) {
         best = i;
         best_score = score;
@@ -60,8 +64,11 @@ class GreedyOrder {
   }
 
   void AddEdges(NodeId id) {
-    for (ValueId input : graph_.node(id).inputs) {
+    const auto& inputs = graph_.node(id).inputs;
+    most_inputs_ = std::max(most_inputs_, static_cast<int64_t>(inputs.size()));
+    for (ValueId input : inputs) {
       ++readers_left_[input.index()];
+      readers_[input.index()].push_back(id);
       const NodeId producer = graph_.value(input).producer;
       if (producer.valid()) AddEdge(producer, id);
     }
@@ -70,16 +77,24 @@ class GreedyOrder {
   // The next version of a value is written over it: everyone else reads the old one before.
   void AddCarryEdges(const Carry& carry) {
     const NodeId writer = graph_.value(carry.to).producer;
-    for (size_t index = 0; index < graph_.nodes.size(); ++index) {
-      const auto& inputs = graph_.nodes[index].inputs;
-      const bool reads = std::find(inputs.begin(), inputs.end(), carry.from) != inputs.end();
-      if (reads && NodeId(index) != writer) AddEdge(NodeId(index), writer);
+    NodeId last;
+    for (NodeId reader : readers_[carry.from.index()]) {
+      if (reader != writer && reader != last) AddEdge(reader, writer);
+      last = reader;
     }
   }
 
   void AddEdge(NodeId before, NodeId after) {
     followers_[before.index()].push_back(after);
+    predecessors_[after.index()].push_back(before);
     ++waits_for_[after.index()];
+  }
+
+  // Scores change rarely; there may be as many ready nodes as parameters.
+  int64_t KnownScore(NodeId id) {
+    std::optional<int64_t>& score = scores_[id.index()];
+    if (!score) score = Score(id);
+    return *score;
   }
 
   int64_t Score(NodeId id) const {
@@ -122,11 +137,25 @@ class GreedyOrder {
   }
 
   void Finish(NodeId id, Phase phase, std::vector<NodeId>& ready) {
-    for (ValueId input : graph_.node(id).inputs) --readers_left_[input.index()];
+    for (ValueId input : graph_.node(id).inputs) {
+      --readers_left_[input.index()];
+      ForgetScores(input);
+    }
     for (NodeId follower : followers_[id.index()]) {
+      for (NodeId other : predecessors_[follower.index()]) scores_[other.index()].reset();
       if (--waits_for_[follower.index()] == 0 && graph_.node(follower).phase == phase) {
         ready.push_back(follower);
       }
+    }
+  }
+
+  // Of those who read the value or run before one who does. How many others read it matters only
+  // where two nodes could be the last.
+  void ForgetScores(ValueId value) {
+    if (readers_left_[value.index()] > 2 * most_inputs_) return;
+    for (NodeId reader : readers_[value.index()]) {
+      scores_[reader.index()].reset();
+      for (NodeId before : predecessors_[reader.index()]) scores_[before.index()].reset();
     }
   }
 
@@ -134,7 +163,11 @@ class GreedyOrder {
   Look look_;
   std::vector<int> waits_for_;  // by node: predecessors that have not run
   std::vector<std::vector<NodeId>> followers_;
-  std::vector<int64_t> readers_left_;  // by value
+  std::vector<std::vector<NodeId>> predecessors_;
+  std::vector<std::vector<NodeId>> readers_;    // by value, as often as they read it
+  std::vector<int64_t> readers_left_;           // by value
+  int64_t most_inputs_ = 0;                     // of any node
+  std::vector<std::optional<int64_t>> scores_;  // by node, where known
 };
 
 class OrderPass final : public PlanPass {

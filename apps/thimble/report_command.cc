@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "apps/thimble/command.h"
-#include "thimble/report/report_writer.h"
+#include "thimble/report/pages/report_writer.h"
 
 namespace thimble {
 namespace {

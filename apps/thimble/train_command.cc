@@ -5,7 +5,7 @@
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/console_progress.h"
-#include "thimble/report/report_writer.h"
+#include "thimble/report/pages/report_writer.h"
 #include "thimble/train/trainer.h"
 
 namespace thimble {

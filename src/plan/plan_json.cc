@@ -260,7 +260,12 @@ std::string ToJson(const ProgramRecord& record) {
 }
 
 Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  Json json;
+  try {
+    json = Json::parse(text);
+  } catch (const Json::parse_error& error) {  // the one way to learn where
+    return BadInput(fmt::format("is torn or no JSON: byte {} is unexpected", error.byte));
+  }
   if (!json.is_object()) return BadInput("is not a JSON object");
   ProgramRecord record;
   Reader reader;

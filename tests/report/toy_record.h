@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "thimble/report/run_record.h"
+#include "thimble/report/pages/run_record.h"
 
 namespace thimble {
 

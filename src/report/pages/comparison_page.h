@@ -1,0 +1,23 @@
+// Runs side by side: memory, time, accuracy, and the settings in which they differ.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "thimble/report/pages/report_page.h"
+#include "thimble/report/pages/run_record.h"
+
+namespace thimble {
+
+// As many as can be told apart.
+inline constexpr size_t kMostCompared = 12;
+
+// The whole page, for two to kMostCompared runs.
+std::string ComparisonPage(const std::vector<RunRecord>& runs);
+NamedFiles ComparisonPlots(const std::vector<RunRecord>& runs);
+
+// What the runs are called: the last part of their folders, or the whole path where two would have
+// the same name.
+std::vector<std::string> NamesOf(const std::vector<RunRecord>& runs);
+
+}  // namespace thimble

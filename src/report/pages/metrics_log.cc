@@ -1,0 +1,94 @@
+#include "thimble/report/pages/metrics_log.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace thimble {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Member {
+  const char* name;
+  std::vector<CurvePoint> MetricsLog::*points;
+};
+constexpr Member kStepMembers[] = {
+    {"loss", &MetricsLog::loss},
+    {"lr", &MetricsLog::learning_rate},
+    {"loss_scale", &MetricsLog::loss_scale},
+};
+constexpr Member kEpochMembers[] = {
+    {"train_loss", &MetricsLog::train_loss},
+    {"train_accuracy", &MetricsLog::train_accuracy},
+    {"test_loss", &MetricsLog::test_loss},
+    {"test_accuracy", &MetricsLog::test_accuracy},
+    {"validation_loss", &MetricsLog::validation_loss},
+    {"validation_accuracy", &MetricsLog::validation_accuracy},
+};
+
+// The member's number is appended to its points. Absent members and null (what a number that is
+// none was written as) have no point.
+Result<void> ReadMember(const Json& json, double step, const Member& member, MetricsLog& log) {
+  const auto found = json.find(member.name);
+  if (found == json.end() || found->is_null()) return {};
+  if (!found->is_number()) return BadInput(fmt::format("{}: expected a number", member.name));
+  const auto value = found->get<double>();
+  if (std::isfinite(value)) (log.*member.points).push_back({step, value});
+  return {};
+}
+
+// Steps are counted from 1 and only grow.
+Result<double> ReadStep(const Json& json, double previous) {
+  constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what a double counts exactly
+  const auto found = json.find("step");
+  if (found == json.end() || !found->is_number_unsigned() || found->get<uint64_t>() > kMostSteps) {
+    return BadInput("step: expected a whole number, 0 or more");
+  }
+  const auto step = static_cast<double>(found->get<uint64_t>());
+  if (step < previous) {
+    return BadInput(fmt::format("step: expected {} or more, got {}", previous, step));
+  }
+  return step;
+}
+
+Result<void> ReadLine(std::string_view line, double& step, MetricsLog& log) {
+  constexpr size_t kMostBytes = 4096;  // twenty times the longest line there is
+  if (line.size() > kMostBytes) {
+    return BadInput(fmt::format("expected at most {} bytes", kMostBytes));
+  }
+  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object()) return BadInput("expected a JSON object");
+  THIMBLE_ASSIGN_OR_RETURN(step, ReadStep(json, step));
+  if (!json.contains("epoch")) {
+    for (const Member& member : kStepMembers) THIMBLE_TRY(ReadMember(json, step, member, log));
+    return {};
+  }
+  for (const Member& member : kEpochMembers) THIMBLE_TRY(ReadMember(json, step, member, log));
+  if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number()) {
+    log.seconds = seconds->get<double>();
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MetricsLog> MetricsFromLines(std::string_view text) {
+  MetricsLog log;
+  double step = 0;
+  for (size_t number = 1; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    if (end == std::string_view::npos) {
+      log.last_line_torn = true;
+      break;
+    }
+    if (auto read = ReadLine(text.substr(0, end), step, log); !read.ok()) {
+      return WithContext(fmt::format("line {}", number), read.error());
+    }
+    text.remove_prefix(end + 1);
+  }
+  return log;
+}
+
+}  // namespace thimble

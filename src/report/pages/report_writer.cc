@@ -1,0 +1,73 @@
+#include "thimble/report/pages/report_writer.h"
+
+#include <fmt/format.h>
+
+#include "thimble/base/atomic_file.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/report/pages/comparison_page.h"
+#include "thimble/report/pages/run_record.h"
+
+namespace thimble {
+namespace {
+
+// Whatever the reason, a report that cannot be written is no fault of the run's files.
+Result<void> AsFailure(Result<void> written) {
+  if (written.ok()) return {};
+  return Failed(written.error().message);
+}
+
+Result<void> WriteFiles(const std::string& page_path, const std::string& page,
+                        const std::string& plots_folder, const NamedFiles& plots) {
+  THIMBLE_TRY(AsFailure(WriteFileAtomically(page_path, page)));
+  if (plots_folder.empty()) return {};
+  THIMBLE_TRY(AsFailure(MakeFolder(plots_folder)));
+  for (const auto& [name, content] : plots) {
+    THIMBLE_TRY(AsFailure(WriteFileAtomically(plots_folder + "/" + name, content)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
+                         const std::string& plots_folder) {
+  THIMBLE_ASSIGN_OR_RETURN(RunRecord run, ReadRunFolder(run_folder));
+  run.savings = FindRunSavings(run, BuiltinOps());
+  return WriteFiles(page_path, ReportPage(run), plots_folder, ReportPlots(run));
+}
+
+Result<void> WriteComparison(const std::vector<std::string>& run_folders,
+                             const std::string& page_path, const std::string& plots_folder) {
+  if (run_folders.size() > kMostCompared) {
+    return BadInput(
+        fmt::format("{} runs: at most {} can be compared", run_folders.size(), kMostCompared));
+  }
+  std::vector<RunRecord> runs;
+  for (const std::string& folder : run_folders) {
+    THIMBLE_ASSIGN_OR_RETURN(runs.emplace_back(), ReadRunFolder(folder));
+  }
+  return WriteFiles(page_path, ComparisonPage(runs), plots_folder, ComparisonPlots(runs));
+}
+
+void ReportWriter::OnStart(const TrainingProgram& program, const std::string& run_folder) {
+  run_folder_ = run_folder;
+  shown_.OnStart(program, run_folder);
+}
+
+void ReportWriter::OnEpoch(const EpochReport& report) {
+  shown_.OnEpoch(report);
+  if (every_epochs_ > 0 && report.epoch % every_epochs_ == 0) Write();
+}
+
+void ReportWriter::OnFinish(const TrainSummary& summary) {
+  shown_.OnFinish(summary);
+  if (Write()) shown_.OnMessage("report: " + ReportPath(run_folder_));
+}
+
+bool ReportWriter::Write() {
+  const auto written = WriteReport(run_folder_, ReportPath(run_folder_), PlotsFolder(run_folder_));
+  if (!written.ok()) shown_.OnMessage("no report: " + written.error().message);
+  return written.ok();
+}
+
+}  // namespace thimble

@@ -1,0 +1,49 @@
+// Reports as files: of a run that ends, of one that goes on, of several.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/report/pages/report_page.h"
+#include "thimble/train/trainer.h"
+
+namespace thimble {
+
+// Where a report of a run goes where nothing else is said.
+inline std::string ReportPath(const std::string& run_folder) { return run_folder + "/report.html"; }
+inline std::string PlotsFolder(const std::string& run_folder) { return run_folder + "/plots"; }
+
+// Makes the report of a run folder: a page, and plots as SVG files in a folder that is made where
+// it is missing. kBadInput where the run cannot be read, kFailed where the report cannot be
+// written.
+Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
+                         const std::string& plots_folder);
+
+// The same for several runs side by side. An empty `plots_folder` writes no plots.
+Result<void> WriteComparison(const std::vector<std::string>& run_folders,
+                             const std::string& page_path, const std::string& plots_folder);
+
+// An observer between a run and the one who shows it: passes everything on, and writes the run's
+// report at its end and every so many epochs (0: only at the end). A report that cannot be written
+// becomes a message; the run goes on.
+class ReportWriter final : public TrainObserver {
+ public:
+  ReportWriter(TrainObserver& shown, int64_t every_epochs)
+      : shown_(shown), every_epochs_(every_epochs) {}
+
+  void OnStart(const TrainingProgram& program, const std::string& run_folder) override;
+  void OnStep(const Progress& progress) override { shown_.OnStep(progress); }
+  void OnEpoch(const EpochReport& report) override;
+  void OnMessage(const std::string& line) override { shown_.OnMessage(line); }
+  void OnFinish(const TrainSummary& summary) override;
+
+ private:
+  bool Write();
+
+  TrainObserver& shown_;
+  int64_t every_epochs_;
+  std::string run_folder_;
+};
+
+}  // namespace thimble

@@ -1,0 +1,134 @@
+#include "thimble/report/pages/report_writer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/report/toy_record.h"
+#include "tests/train/file_fixture.h"
+#include "tests/train/tiny_run.h"
+#include "thimble/plan/plan_json.h"
+#include "thimble/report/pages/comparison_page.h"
+#include "thimble/train/metrics.h"
+#include "thimble/train/options.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+struct Listener final : TrainObserver {
+  void OnStart(const TrainingProgram& /*program*/, const std::string& run_folder) override {
+    folder = run_folder;
+  }
+  void OnStep(const Progress& progress) override { steps = progress.step; }
+  void OnEpoch(const EpochReport& report) override { epochs = report.epoch; }
+  void OnMessage(const std::string& line) override { messages.push_back(line); }
+  void OnFinish(const TrainSummary& summary) override { finished_steps = summary.steps; }
+  std::string folder;
+  int64_t steps = 0, epochs = 0, finished_steps = 0;
+  std::vector<std::string> messages;
+};
+
+class ReportWriterTest : public FileFixture {
+ protected:
+  ReportWriterTest() {
+    const RunRecord run = ToyRun();
+    Put(folder_ + "/config.toml", ToToml(run.config));
+    Put(folder_ + "/plan.json", ToJson(run.program));
+    Put(folder_ + "/summary.json", SummaryJson(*run.summary, run.config));
+  }
+  bool Written() const { return std::filesystem::exists(ReportPath(folder_)); }
+};
+
+TEST_F(ReportWriterTest, WritesPageAndPlots) {
+  ASSERT_TRUE(WriteReport(folder_, ReportPath(folder_), PlotsFolder(folder_)).ok());
+  EXPECT_THAT(Content(folder_ + "/report.html"), HasSubstr("9,000 bytes"));
+  EXPECT_THAT(Content(folder_ + "/plots/memory.svg"), StartsWith("<?xml"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/report.html.tmp"));
+}
+
+TEST_F(ReportWriterTest, WhatCannotBeReadOrWritten) {
+  const auto unread = WriteReport(folder_ + "/nothing", folder_ + "/x.html", folder_ + "/x");
+  EXPECT_EQ(unread.error().kind, ErrorKind::kBadInput);
+  const auto unwritten = WriteReport(folder_, folder_ + "/no/such/x.html", folder_ + "/x");
+  EXPECT_EQ(unwritten.error().kind, ErrorKind::kFailed);
+  const auto no_folder = WriteReport(folder_, ReportPath(folder_), folder_ + "/plan.json/plots");
+  EXPECT_EQ(no_folder.error().kind, ErrorKind::kFailed);
+}
+
+TEST_F(ReportWriterTest, ComparesWithAndWithoutPlots) {
+  ASSERT_TRUE(WriteComparison({folder_, folder_}, folder_ + "/c.html", "").ok());
+  EXPECT_THAT(Content(folder_ + "/c.html"), HasSubstr("2 runs"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/arenas.svg"));
+  ASSERT_TRUE(WriteComparison({folder_, folder_}, folder_ + "/c.html", folder_ + "/p").ok());
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/p/arenas.svg"));
+  const auto many = WriteComparison(std::vector<std::string>(kMostCompared + 1, folder_),
+                                    folder_ + "/d.html", "");
+  EXPECT_EQ(many.error().message, "13 runs: at most 12 can be compared");
+}
+
+TEST_F(ReportWriterTest, PassesEverythingOnAndWritesAtTheEnd) {
+  Listener listener;
+  ReportWriter writer(listener, 0);
+  writer.OnStart(TrainingProgram{}, folder_);
+  writer.OnStep({.step = 3});
+  writer.OnEpoch({.epoch = 1});
+  writer.OnMessage("a message");
+  EXPECT_FALSE(Written());
+  writer.OnFinish(*ToyRun().summary);
+  EXPECT_TRUE(Written());
+  EXPECT_EQ(listener.folder, folder_);
+  EXPECT_EQ(listener.steps, 3);
+  EXPECT_EQ(listener.epochs, 1);
+  EXPECT_EQ(listener.finished_steps, 2);
+  EXPECT_EQ(listener.messages,
+            (std::vector<std::string>{"a message", "report: " + folder_ + "/report.html"}));
+}
+
+TEST_F(ReportWriterTest, EverySoManyEpochs) {
+  Listener listener;
+  ReportWriter writer(listener, 2);
+  writer.OnStart(TrainingProgram{}, folder_);
+  writer.OnEpoch({.epoch = 1});
+  EXPECT_FALSE(Written());
+  writer.OnEpoch({.epoch = 2});
+  EXPECT_TRUE(Written());
+  EXPECT_THAT(listener.messages, IsEmpty());
+}
+
+TEST_F(ReportWriterTest, AReportThatFailsIsAMessage) {
+  Listener listener;
+  ReportWriter writer(listener, 1);
+  Put(folder_ + "/plan.json", "{");
+  writer.OnStart(TrainingProgram{}, folder_);
+  writer.OnEpoch({.epoch = 1});
+  writer.OnFinish({});
+  ASSERT_EQ(listener.messages.size(), 2U);
+  EXPECT_EQ(listener.messages[0], "no report: " + folder_ + "/plan.json: is not a JSON object");
+}
+
+TEST_F(ReportWriterTest, OfARealRun) {
+  TrainConfig config = TinyConfig();
+  config.out = folder_ + "/run";
+  Listener listener;
+  ReportWriter writer(listener, 0);
+  const auto summary = Train(config, BuiltinOps(), writer);
+  ASSERT_TRUE(summary.ok()) << summary.error().message;
+  auto run = ReadRunFolder(config.out);
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  EXPECT_EQ(run->summary->json, summary->json);
+  EXPECT_EQ(run->metrics.loss.size(), 3U);
+  EXPECT_EQ(run->metrics.test_accuracy.size(), 1U);
+  run->savings = FindRunSavings(*run, BuiltinOps());
+  ASSERT_TRUE(run->savings.has_value());
+  EXPECT_EQ(run->savings->plain_arena_bytes, summary->plain_arena_bytes);
+  EXPECT_EQ(Content(config.out + "/report.html"), ReportPage(*run));
+  // A plan of another version: nothing is claimed about it.
+  run->program.arena_bytes += 64;
+  EXPECT_FALSE(FindRunSavings(*run, BuiltinOps()).has_value());
+}
+
+}  // namespace
+}  // namespace thimble

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/thimble/command.h"
+#include "thimble/ops/builtin_ops.h"
 #include "thimble/report/pages/report_writer.h"
 
 namespace thimble {
@@ -20,7 +21,7 @@ Result<int> RunReport(const ReportFlags& flags) {
   std::string plots = flags.plots;
   if (page.empty()) page = one ? ReportPath(flags.runs.front()) : "comparison.html";
   if (plots.empty() && one) plots = PlotsFolder(flags.runs.front());
-  THIMBLE_TRY(one ? WriteReport(flags.runs.front(), page, plots)
+  THIMBLE_TRY(one ? WriteReport(flags.runs.front(), page, plots, BuiltinOps())
                   : WriteComparison(flags.runs, page, plots));
   fmt::print("{}\n", page);
   if (!plots.empty()) fmt::print("{}/*.svg\n", plots);

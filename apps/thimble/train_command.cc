@@ -20,7 +20,7 @@ int RunTrain(const TrainFlags& flags) {
   const auto config = flags.config.Resolve();
   if (!config.ok()) return Report(config.error());
   ConsoleProgress progress;
-  ReportWriter writer(progress, config->report_every);
+  ReportWriter writer(progress, config->report_every, BuiltinOps());
   const auto summary = Train(*config, BuiltinOps(), writer);
   if (!summary.ok()) return Report(summary.error());
   fmt::print("{}", flags.json ? summary->json : SummaryText(*summary));

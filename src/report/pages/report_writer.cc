@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "thimble/base/atomic_file.h"
-#include "thimble/ops/builtin_ops.h"
 #include "thimble/report/pages/comparison_page.h"
 #include "thimble/report/pages/run_record.h"
 
@@ -30,9 +29,9 @@ Result<void> WriteFiles(const std::string& page_path, const std::string& page,
 }  // namespace
 
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
-                         const std::string& plots_folder) {
+                         const std::string& plots_folder, const OpRegistry& ops) {
   THIMBLE_ASSIGN_OR_RETURN(RunRecord run, ReadRunFolder(run_folder));
-  run.savings = FindRunSavings(run, BuiltinOps());
+  run.savings = FindRunSavings(run, ops);
   return WriteFiles(page_path, ReportPage(run), plots_folder, ReportPlots(run));
 }
 
@@ -65,7 +64,8 @@ void ReportWriter::OnFinish(const TrainSummary& summary) {
 }
 
 bool ReportWriter::Write() {
-  const auto written = WriteReport(run_folder_, ReportPath(run_folder_), PlotsFolder(run_folder_));
+  const auto written =
+      WriteReport(run_folder_, ReportPath(run_folder_), PlotsFolder(run_folder_), ops_);
   if (!written.ok()) shown_.OnMessage("no report: " + written.error().message);
   return written.ok();
 }

@@ -18,7 +18,7 @@ inline std::string PlotsFolder(const std::string& run_folder) { return run_folde
 // it is missing. kBadInput where the run cannot be read, kFailed where the report cannot be
 // written.
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
-                         const std::string& plots_folder);
+                         const std::string& plots_folder, const OpRegistry& ops);
 
 // The same for several runs side by side. An empty `plots_folder` writes no plots.
 Result<void> WriteComparison(const std::vector<std::string>& run_folders,
@@ -29,8 +29,8 @@ Result<void> WriteComparison(const std::vector<std::string>& run_folders,
 // becomes a message; the run goes on.
 class ReportWriter final : public TrainObserver {
  public:
-  ReportWriter(TrainObserver& shown, int64_t every_epochs)
-      : shown_(shown), every_epochs_(every_epochs) {}
+  ReportWriter(TrainObserver& shown, int64_t every_epochs, const OpRegistry& ops)
+      : shown_(shown), every_epochs_(every_epochs), ops_(ops) {}
 
   void OnStart(const TrainingProgram& program, const std::string& run_folder) override;
   void OnStep(const Progress& progress) override { shown_.OnStep(progress); }
@@ -43,6 +43,7 @@ class ReportWriter final : public TrainObserver {
 
   TrainObserver& shown_;
   int64_t every_epochs_;
+  const OpRegistry& ops_;
   std::string run_folder_;
 };
 

@@ -6,6 +6,7 @@
 #include "tests/report/toy_record.h"
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/report/pages/comparison_page.h"
 #include "thimble/train/metrics.h"
@@ -43,18 +44,21 @@ class ReportWriterTest : public FileFixture {
 };
 
 TEST_F(ReportWriterTest, WritesPageAndPlots) {
-  ASSERT_TRUE(WriteReport(folder_, ReportPath(folder_), PlotsFolder(folder_)).ok());
+  ASSERT_TRUE(WriteReport(folder_, ReportPath(folder_), PlotsFolder(folder_), BuiltinOps()).ok());
   EXPECT_THAT(Content(folder_ + "/report.html"), HasSubstr("9,000 bytes"));
   EXPECT_THAT(Content(folder_ + "/plots/memory.svg"), StartsWith("<?xml"));
   EXPECT_FALSE(std::filesystem::exists(folder_ + "/report.html.tmp"));
 }
 
 TEST_F(ReportWriterTest, WhatCannotBeReadOrWritten) {
-  const auto unread = WriteReport(folder_ + "/nothing", folder_ + "/x.html", folder_ + "/x");
+  const auto unread =
+      WriteReport(folder_ + "/nothing", folder_ + "/x.html", folder_ + "/x", BuiltinOps());
   EXPECT_EQ(unread.error().kind, ErrorKind::kBadInput);
-  const auto unwritten = WriteReport(folder_, folder_ + "/no/such/x.html", folder_ + "/x");
+  const auto unwritten =
+      WriteReport(folder_, folder_ + "/no/such/x.html", folder_ + "/x", BuiltinOps());
   EXPECT_EQ(unwritten.error().kind, ErrorKind::kFailed);
-  const auto no_folder = WriteReport(folder_, ReportPath(folder_), folder_ + "/plan.json/plots");
+  const auto no_folder =
+      WriteReport(folder_, ReportPath(folder_), folder_ + "/plan.json/plots", BuiltinOps());
   EXPECT_EQ(no_folder.error().kind, ErrorKind::kFailed);
 }
 
@@ -71,7 +75,7 @@ TEST_F(ReportWriterTest, ComparesWithAndWithoutPlots) {
 
 TEST_F(ReportWriterTest, PassesEverythingOnAndWritesAtTheEnd) {
   Listener listener;
-  ReportWriter writer(listener, 0);
+  ReportWriter writer(listener, 0, BuiltinOps());
   writer.OnStart(TrainingProgram{}, folder_);
   writer.OnStep({.step = 3});
   writer.OnEpoch({.epoch = 1});
@@ -89,7 +93,7 @@ TEST_F(ReportWriterTest, PassesEverythingOnAndWritesAtTheEnd) {
 
 TEST_F(ReportWriterTest, EverySoManyEpochs) {
   Listener listener;
-  ReportWriter writer(listener, 2);
+  ReportWriter writer(listener, 2, BuiltinOps());
   writer.OnStart(TrainingProgram{}, folder_);
   writer.OnEpoch({.epoch = 1});
   EXPECT_FALSE(Written());
@@ -100,7 +104,7 @@ TEST_F(ReportWriterTest, EverySoManyEpochs) {
 
 TEST_F(ReportWriterTest, AReportThatFailsIsAMessage) {
   Listener listener;
-  ReportWriter writer(listener, 1);
+  ReportWriter writer(listener, 1, BuiltinOps());
   Put(folder_ + "/plan.json", "{");
   writer.OnStart(TrainingProgram{}, folder_);
   writer.OnEpoch({.epoch = 1});
@@ -113,7 +117,7 @@ TEST_F(ReportWriterTest, OfARealRun) {
   TrainConfig config = TinyConfig();
   config.out = folder_ + "/run";
   Listener listener;
-  ReportWriter writer(listener, 0);
+  ReportWriter writer(listener, 0, BuiltinOps());
   const auto summary = Train(config, BuiltinOps(), writer);
   ASSERT_TRUE(summary.ok()) << summary.error().message;
   auto run = ReadRunFolder(config.out);

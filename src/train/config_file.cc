@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "thimble/base/file_reader.h"
+#include "thimble/base/toml_depth.h"
 #include "thimble/base/toml_parser.h"
 #include "thimble/train/options.h"
 
@@ -70,6 +71,9 @@ std::string Quote(const std::string& text) {
 
 Result<void> ReadConfigFile(const std::string& path, TrainConfig& config) {
   THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxConfigBytes));
+  if (const int64_t line = LineOfDeepKey(text); line > 0) {
+    return BadInput(fmt::format("{}:{}: a key of more than {} parts", path, line, kMaxKeyParts));
+  }
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     return ErrorAt(path, parsed.error().source(), std::string(parsed.error().description()));

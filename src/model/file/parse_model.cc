@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "thimble/base/quote_name.h"
+#include "thimble/base/toml_depth.h"
 #include "thimble/base/toml_parser.h"
 #include "thimble/model/file/layer_types.h"
 
@@ -381,6 +382,9 @@ Result<void> ModelParser::CheckCounter(const LayerDescription& layer) const {
 }  // namespace
 
 Result<ModelDescription> ParseModel(const std::string& text, const std::string& path) {
+  if (const int64_t line = LineOfDeepKey(text); line > 0) {
+    return BadInput(fmt::format("{}:{}: a key of more than {} parts", path, line, kMaxKeyParts));
+  }
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     return ErrorAt(path, PlaceOf(parsed.error().source()),

@@ -136,7 +136,7 @@ TEST_F(AccountingTest, HoldingsSayWhatTheyAre) {
   EXPECT_EQ(find("b").phase, "forward");
   EXPECT_EQ(find("dw").phase, "backward");
   EXPECT_EQ(find("b").live, plan_.values[plan_.graph.Find("b").index()].live);
-  const Holding& scratch = LargestAt(holdings, 2, 100).back();
+  const Holding scratch = LargestAt(holdings, 2, 100).back();
   EXPECT_EQ(scratch.size_bytes, kScratchBytes);
   EXPECT_EQ(scratch.shape, "");
   EXPECT_EQ(scratch.category, Category::kTransient);

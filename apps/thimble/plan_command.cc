@@ -24,7 +24,7 @@ struct PlanFlags {
 
 Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
                           const OpRegistry& ops) {
-  PlanAnswer answer{.model = planned.model.name,
+  PlanAnswer answer{.model = config.model,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
                     .record = RecordOf(planned.program, ops)};

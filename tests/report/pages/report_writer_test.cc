@@ -110,7 +110,8 @@ TEST_F(ReportWriterTest, AReportThatFailsIsAMessage) {
   writer.OnEpoch({.epoch = 1});
   writer.OnFinish({});
   ASSERT_EQ(listener.messages.size(), 2U);
-  EXPECT_EQ(listener.messages[0], "no report: " + folder_ + "/plan.json: is not a JSON object");
+  EXPECT_EQ(listener.messages[0],
+            "no report: " + folder_ + "/plan.json: is torn or no JSON: byte 2 is unexpected");
 }
 
 TEST_F(ReportWriterTest, OfARealRun) {

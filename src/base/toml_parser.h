@@ -6,6 +6,8 @@
 // program, so both are taken back here.
 #pragma once
 
+#include <cstdint>  // which a part of toml++ forgets
+
 // Header-only and without exceptions, whatever the system's build of the library is.
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1

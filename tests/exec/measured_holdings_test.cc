@@ -13,14 +13,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-void WriteOneWordTooMany(const KernelCall& call) {
-  CopyInput(call);
-  Words(call)[NumWords(call)] = 5;
-}
-void WriteOneWordTooFew(const KernelCall& call) {
-  for (int64_t i = 0; i + 1 < NumWords(call); ++i) Words(call)[i] = 5;
-}
-
 // x -> p = planted -> y = relu, the output; and a parameter w, which is filled where asked for.
 struct MeasuredRun {
   explicit MeasuredRun(void (*kernel)(const KernelCall&), size_t written_of_w = 20) : run(kernel) {

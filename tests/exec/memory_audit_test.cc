@@ -16,13 +16,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-void WriteOneWordTooMany(const KernelCall& call) {
-  CopyInput(call);
-  Words(call)[NumWords(call)] = 5;
-}
-void WriteOneWordTooFew(const KernelCall& call) {
-  for (int64_t i = 0; i + 1 < NumWords(call); ++i) Words(call)[i] = 5;
-}
 void WriteNothing(const KernelCall&) {}
 // Two buffers further than its own, or two before.
 void WriteFarBehind(const KernelCall& call) {

@@ -110,4 +110,13 @@ class PlantedRun {
   std::unique_ptr<Executor> executor_;
 };
 
+// Kernels that do not do what was planned.
+inline void WriteOneWordTooMany(const KernelCall& call) {
+  CopyInput(call);
+  Words(call)[NumWords(call)] = 5;
+}
+inline void WriteOneWordTooFew(const KernelCall& call) {
+  for (int64_t i = 0; i + 1 < NumWords(call); ++i) Words(call)[i] = 5;
+}
+
 }  // namespace thimble

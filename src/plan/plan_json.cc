@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
+
+#include "thimble/base/json_member.h"
 
 namespace thimble {
 namespace {
@@ -120,30 +121,15 @@ class Reader {
   std::string error_;
 };
 
-bool Convert(const Json& json, std::string& text) {
-  if (!json.is_string()) return false;
-  text = json.get<std::string>();
-  return true;
-}
-bool Convert(const Json& json, int64_t& number) {
-  if (!json.is_number_integer()) return false;
-  if (json.is_number_unsigned() &&
-      json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
-    return false;
-  }
-  number = json.get<int64_t>();
-  return true;
+template <class T>
+bool Convert(const Json& json, T& member) {
+  return FromJson(json, member);
 }
 // No count or size is beyond what an int64 can hold.
 bool Convert(const Json& json, size_t& number) {
   int64_t wide = 0;
-  if (!Convert(json, wide) || wide < 0) return false;
+  if (!FromJson(json, wide) || wide < 0) return false;
   number = static_cast<size_t>(wide);
-  return true;
-}
-bool Convert(const Json& json, bool& flag) {
-  if (!json.is_boolean()) return false;
-  flag = json.get<bool>();
   return true;
 }
 bool Convert(const Json& json, Category& category) {
@@ -164,11 +150,11 @@ bool Convert(const Json& json, std::vector<std::string>& texts) {
   return true;
 }
 
-const char* Expected(const std::string&) { return "a text"; }
-const char* Expected(int64_t) { return "a whole number"; }
-const char* Expected(size_t) { return "a whole number, 0 or more"; }
-const char* Expected(bool) { return "true or false"; }
-const char* Expected(Category) { return "a category"; }
+template <class T>
+const char* Expected(const T& member) {
+  return ExpectedOf(member);
+}
+const char* Expected(const Category&) { return "a category"; }
 const char* Expected(const std::vector<std::string>&) { return "a list of texts"; }
 
 struct FromMember {

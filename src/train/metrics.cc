@@ -2,9 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <limits>
+#include <concepts>
 #include <nlohmann/json.hpp>
 
+#include "thimble/base/json_member.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -78,37 +79,16 @@ void VisitSummary(Summary& summary, const Visit& visit) {
   visit("version", summary.version);
 }
 
-bool Convert(const Json& json, std::string& text) {
-  if (!json.is_string()) return false;
-  text = json.get<std::string>();
-  return true;
-}
-bool Convert(const Json& json, bool& flag) {
-  if (!json.is_boolean()) return false;
-  flag = json.get<bool>();
-  return true;
-}
-bool Convert(const Json& json, double& number) {
-  if (!json.is_number()) return false;
-  number = json.get<double>();
-  return true;
-}
 // All whole numbers of a summary are counts or sizes.
 template <class T>
-bool Convert(const Json& json, T& number) {
-  if (!json.is_number_unsigned()) return false;
-  const auto wide = json.get<uint64_t>();
-  if (wide > static_cast<uint64_t>(std::numeric_limits<T>::max())) return false;
-  number = static_cast<T>(wide);
-  return true;
+bool Convert(const Json& json, T& member) {
+  if constexpr (std::integral<T>) return FromJson(json, member) && member >= T{};
+  return FromJson(json, member);
 }
-
-const char* Expected(const std::string&) { return "a text"; }
-const char* Expected(bool) { return "true or false"; }
-const char* Expected(double) { return "a number"; }
 template <class T>
-const char* Expected(const T&) {
-  return "a whole number, 0 or more";
+const char* Expected(const T& member) {
+  if constexpr (std::signed_integral<T>) return "a whole number, 0 or more";
+  return ExpectedOf(member);
 }
 
 // Runs that are older than these have summaries without them.

@@ -52,6 +52,19 @@ OpDef& OpDef::OutputMayReuse(std::string_view output, std::string_view input) {
   return *this;
 }
 
+OpDef& OpDef::CheapToRebuild() {
+  cheap_to_rebuild_ = true;
+  return *this;
+}
+
+OpDef& OpDef::RebuildWith(std::string op, std::vector<std::string_view> inputs,
+                          std::vector<std::string_view> outputs) {
+  rebuild_rule_.op = std::move(op);
+  for (std::string_view input : inputs) rebuild_rule_.inputs.push_back(InputIndex(input));
+  for (std::string_view output : outputs) rebuild_rule_.outputs.push_back(OutputIndex(output));
+  return *this;
+}
+
 OpDef& OpDef::Flops(FlopFunction flops) {
   flops_ = std::move(flops);
   return *this;

@@ -62,6 +62,14 @@ struct OpPort {
   DType dtype = DType::kF32;
 };
 
+// How the first output of a node can be had again with less work once some of its other outputs are
+// known, in the same bits: by this op, from these of its inputs and outputs, in this order.
+struct RebuildRule {
+  std::string op = {};  // empty: only by running the node again
+  std::vector<size_t> inputs = {};
+  std::vector<size_t> outputs = {};
+};
+
 class OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
@@ -77,6 +85,11 @@ class OpDef {
   OpDef& NoGradient(std::string reason);
   // The kernels work when both lie at the same address. The planner decides whether they do.
   OpDef& OutputMayReuse(std::string_view output, std::string_view input);
+  // Norms and activations: a pass or two over memory. `--recompute cheap` rebuilds their outputs.
+  OpDef& CheapToRebuild();
+  // See RebuildRule. Attributes of one name are handed over.
+  OpDef& RebuildWith(std::string op, std::vector<std::string_view> inputs,
+                     std::vector<std::string_view> outputs);
   OpDef& Flops(FlopFunction flops);
   OpDef& Kernels(std::vector<Kernel> kernels);
   template <class Formula>
@@ -93,6 +106,8 @@ class OpDef {
   size_t InputIndex(std::string_view input) const;    // requires that it exists
   size_t OutputIndex(std::string_view output) const;  // requires that it exists
   bool MayReuse(size_t output, size_t input) const;
+  bool cheap_to_rebuild() const { return cheap_to_rebuild_; }
+  const RebuildRule& rebuild_rule() const { return rebuild_rule_; }
 
   Result<std::vector<Shape>> InferShapes(const OpCall& call) const { return shape_rule_(call); }
   int64_t CountFlops(const OpCall& call) const { return flops_ ? flops_(call) : 0; }
@@ -106,6 +121,8 @@ class OpDef {
   GradientFunction gradient_;
   std::string no_gradient_reason_;
   std::vector<std::pair<size_t, size_t>> reuses_;  // (output, input)
+  bool cheap_to_rebuild_ = false;
+  RebuildRule rebuild_rule_;
   FlopFunction flops_;
   std::vector<Kernel> kernels_;
   ReferenceSet reference_;

@@ -12,12 +12,18 @@ NodeCost CostOf(const Graph& graph, const OpRegistry& ops, const Node& node) {
   return cost;
 }
 
+bool RebuildsValues(const Graph& graph, const Node& node) {
+  return node.phase == Phase::kBackward && !node.outputs.empty() &&
+         graph.value(node.outputs[0]).role == Role::kActivation;
+}
+
 GraphCost CostOf(const Graph& graph, const OpRegistry& ops) {
   GraphCost cost;
   for (const Node& node : graph.nodes) {
     const int64_t flops = CostOf(graph, ops, node).flops;
     cost.step_flops += flops;
     if (node.phase == Phase::kForward) cost.forward_flops += flops;
+    if (RebuildsValues(graph, node)) cost.recompute_flops += flops;
   }
   return cost;
 }

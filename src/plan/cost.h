@@ -14,6 +14,9 @@ struct NodeCost {
 };
 NodeCost CostOf(const Graph& graph, const OpRegistry& ops, const Node& node);
 
+// Whether the node runs forward work again in backward.
+bool RebuildsValues(const Graph& graph, const Node& node);
+
 struct GraphCost {
   int64_t forward_flops = 0;
   int64_t step_flops = 0;       // forward, backward and update

@@ -11,6 +11,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/memory/place_intervals.h"
 #include "thimble/plan/plan.h"
+#include "thimble/plan/recompute_spec.h"
 
 namespace thimble {
 
@@ -20,6 +21,7 @@ struct PlanOptions {
   KernelLimits limits;
   std::set<std::string> skipped_passes;       // by name; to measure what a pass is worth
   std::set<std::string> kernel_options = {};  // which kernels were asked for (Kernel::option)
+  RecomputeSpec recompute = {};
 };
 
 // The kernel of one node, and the scratch it asked for.

@@ -21,14 +21,16 @@ std::string_view Name(Exactness exactness);
 struct PassInfo {
   std::string_view name;
   Exactness exactness = Exactness::kSameBits;
-  std::string_view what;  // one line for people
+  std::string_view what;   // one line for people
+  bool on_demand = false;  // does nothing unless the options ask for it
 };
 
 class PlanPass {
  public:
   virtual ~PlanPass() = default;
   virtual PassInfo Info() const = 0;
-  // Changes the draft, which is valid before and after. Returns what it did, in one line.
+  // Changes the draft, which is valid before and after. Returns what it did, in one line; nothing
+  // where it had nothing to do.
   virtual Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                                   const PlanOptions& options) const = 0;
 };

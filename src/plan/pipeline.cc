@@ -8,10 +8,12 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/graph/verify_graph.h"
+#include "thimble/plan/cost.h"
 #include "thimble/plan/passes/choose_kernels.h"
 #include "thimble/plan/passes/in_place.h"
 #include "thimble/plan/passes/order.h"
 #include "thimble/plan/passes/placement.h"
+#include "thimble/plan/passes/recompute.h"
 #include "thimble/plan/verify_plan.h"
 
 namespace thimble {
@@ -20,6 +22,7 @@ std::vector<std::unique_ptr<PlanPass>> PlanPasses() {
   std::vector<std::unique_ptr<PlanPass>> passes;
   passes.push_back(MakeChooseKernelsPass());
   passes.push_back(MakeOrderPass());
+  passes.push_back(MakeRecomputePass());
   passes.push_back(MakeInPlacePass());
   passes.push_back(MakePlacementPass());
   return passes;
@@ -114,7 +117,8 @@ Result<Plan> Assemble(PlanDraft draft, const PlanOptions& options) {
 std::vector<PassInfo> OptionalPasses() {
   std::vector<PassInfo> passes;
   for (const auto& pass : PlanPasses()) {
-    if (pass->Info().name != kRequiredPass) passes.push_back(pass->Info());
+    const PassInfo info = pass->Info();
+    if (info.name != kRequiredPass && !info.on_demand) passes.push_back(info);
   }
   return passes;
 }
@@ -141,11 +145,13 @@ Result<Plan> RunPasses(const Graph& graph, const OpRegistry& ops, const Resident
     // What a pass is worth shows in the bytes alive; only placement turns those into addresses.
     const bool places = name == "placement";
     const size_t before = places ? DraftBytes(draft) : LivePeakBytes(draft);
+    const int64_t flops_before = CostOf(draft.graph, ops).step_flops;
     THIMBLE_ASSIGN_OR_RETURN(std::string what, pass->Run(draft, ops, options));
+    if (what.empty()) continue;  // nothing out of the ordinary
     const size_t after = places ? DraftBytes(draft) : LivePeakBytes(draft);
-    if (name == kRequiredPass && what.empty()) continue;  // nothing out of the ordinary
-    draft.decisions.push_back(
-        {name, what, static_cast<int64_t>(before) - static_cast<int64_t>(after), 0});
+    draft.decisions.push_back({name, what,
+                               static_cast<int64_t>(before) - static_cast<int64_t>(after),
+                               CostOf(draft.graph, ops).step_flops - flops_before});
   }
   return Assemble(std::move(draft), options);
 }
@@ -158,8 +164,10 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
   THIMBLE_TRY(VerifyGraph(graph, ops));
   THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options));
   // A buffer of values computed in place cannot lie in two places, so fewer bytes alive may be
-  // placed a little worse. Which it is shows only at the end.
-  if (!options.skipped_passes.contains("in-place")) {
+  // placed a little worse. Which it is shows only at the end. (Optimal recompute has placed all it
+  // could choose from.)
+  const bool chosen_as_placed = options.recompute.kind == RecomputeKind::kOptimal;
+  if (!options.skipped_passes.contains("in-place") && !chosen_as_placed) {
     PlanOptions apart = options;
     apart.skipped_passes.insert("in-place");
     THIMBLE_ASSIGN_OR_RETURN(Plan other, RunPasses(graph, ops, residents, apart));

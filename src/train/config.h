@@ -31,6 +31,7 @@ struct TrainConfig {
   std::string init = {};        // weights to start from, instead of random ones
   std::string conv = "direct";  // or winograd: fewer multiplications, other roundings
   // Memory
+  std::string recompute = "none";      // which forward values are dropped (recompute_spec.h)
   int64_t scratch_bytes = 1 << 20;     // per thread
   int64_t budget_bytes = 0;            // 0: no limit
   std::set<std::string> without = {};  // passes left out, to measure them

@@ -10,6 +10,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/base/utf8.h"
+#include "thimble/plan/recompute_spec.h"
 #include "thimble/train/schedule.h"
 
 namespace thimble {
@@ -188,6 +189,12 @@ std::vector<Option> MakeOptions() {
           "conv",
           "direct, or winograd: a quarter of the multiplications of 3x3 filters, other roundings",
           true, [](C & c) -> auto& { return c.conv; }),
+      Text(
+          "recompute",
+          "forward values to drop and rebuild: none, cheap (norms and activations), blocks[:N], "
+          "sqrt, "
+          "optimal (smallest arena) or optimal:LIMIT",
+          false, [](C & c) -> auto& { return c.recompute; }),
       Size(
           "scratch", "bytes per thread for packed panels; a GPU has as much as 16 threads",
           [](C & c) -> auto& { return c.scratch_bytes; }),
@@ -313,6 +320,7 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.augment != "auto" && config.augment != "none" && config.augment != "crop-flip") {
     return WrongValue("augment", config.augment, "auto, none or crop-flip");
   }
+  if (auto recompute = ParseRecompute(config.recompute); !recompute.ok()) return recompute.error();
   if (config.conv != "direct" && config.conv != "winograd") {
     return WrongValue("conv", config.conv, "direct or winograd");
   }

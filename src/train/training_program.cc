@@ -46,8 +46,9 @@ std::vector<Resident> PrefetchRing(const TrainConfig& config, int64_t batch,
   return ring;
 }
 
-PlanOptions MakePlanOptions(const TrainConfig& config) {
+Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
   PlanOptions options;
+  THIMBLE_ASSIGN_OR_RETURN(options.recompute, ParseRecompute(config.recompute));
   options.device = DeviceOf(config);
   options.limits.scratch_bytes_per_thread = static_cast<size_t>(config.scratch_bytes);
   if (options.device == DeviceKind::kCpu) {
@@ -156,15 +157,17 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
     if (result.inits.empty()) result.inits = std::move(network.inits);
   }
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
+  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
   THIMBLE_ASSIGN_OR_RETURN(
-      result.program, PlanProgram(graphs, ops, PrefetchRing(config, result.batch, model.images),
-                                  MakePlanOptions(config)));
+      result.program,
+      PlanProgram(graphs, ops, PrefetchRing(config, result.batch, model.images), options));
   return result;
 }
 
 TrainConfig PlainConfig(TrainConfig config) {
   const TrainConfig defaults;
   config.conv = defaults.conv;
+  config.recompute = defaults.recompute;
   config.scratch_bytes = defaults.scratch_bytes;
   config.budget_bytes = defaults.budget_bytes;
   config.without = defaults.without;
@@ -192,7 +195,8 @@ Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const I
   result.batch = std::min(config.batch, num_images);
   std::vector<NamedGraph> graphs;
   THIMBLE_TRY(AddEvaluation(result, ops, BatchSizes(num_images, result.batch), graphs));
-  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(graphs, ops, {}, MakePlanOptions(config)));
+  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
+  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(graphs, ops, {}, options));
   return result;
 }
 

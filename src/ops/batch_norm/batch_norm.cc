@@ -58,6 +58,8 @@ OpDef Make_batch_norm() {
       .ShapeRule(BatchNormShapes)
       .Gradient(BatchNormGradient)
       .OutputMayReuse("y", "x")
+      .CheapToRebuild()
+      .RebuildWith("batch_norm_eval", {"x", "gamma", "beta"}, {"mean", "variance"})
       // Statistics 5 (centre, sum, square, sum, merge), normalizing 3, comparing 1.
       .Flops(PerElementAndRelu(8, 1))
       .Kernels({

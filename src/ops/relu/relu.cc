@@ -16,6 +16,7 @@ OpDef Make_relu() {
         g.AddTo("x", g.Emit("relu_grad", {g.Out("y"), g.GradOf("y")})[0]);
       })
       .OutputMayReuse("y", "x")
+      .CheapToRebuild()
       .Flops(PerOutputElement(1))
       .Kernels({
 #include "thimble/ops/relu/kernels.inc"

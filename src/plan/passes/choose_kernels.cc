@@ -59,9 +59,7 @@ class ChooseKernelsPass final : public PlanPass {
     draft.kernels.clear();
     std::map<std::string_view, int> chosen;  // kernels that were asked for, by option
     for (const Node& node : draft.graph.nodes) {
-      const NodeShapes shapes(draft.graph, node);
-      THIMBLE_ASSIGN_OR_RETURN(KernelChoice choice,
-                               Choose(ops.Get(node.op), shapes.call(), node, options));
+      THIMBLE_ASSIGN_OR_RETURN(KernelChoice choice, ChooseKernel(draft.graph, ops, node, options));
       draft.kernels.push_back(choice);
       const std::string_view option = ops.Get(node.op).kernels()[choice.kernel].option;
       if (!option.empty()) ++chosen[option];
@@ -76,6 +74,12 @@ class ChooseKernelsPass final : public PlanPass {
 };
 
 }  // namespace
+
+Result<KernelChoice> ChooseKernel(const Graph& graph, const OpRegistry& ops, const Node& node,
+                                  const PlanOptions& options) {
+  const NodeShapes shapes(graph, node);
+  return Choose(ops.Get(node.op), shapes.call(), node, options);
+}
 
 std::unique_ptr<PlanPass> MakeChooseKernelsPass() { return std::make_unique<ChooseKernelsPass>(); }
 

@@ -8,6 +8,10 @@
 
 namespace thimble {
 
+// For one node, which need not be in the graph but whose values must be.
+Result<KernelChoice> ChooseKernel(const Graph& graph, const OpRegistry& ops, const Node& node,
+                                  const PlanOptions& options);
+
 // Reads: shapes.  Changes: kernels.  Not a technique: every plan needs it and it cannot be skipped.
 std::unique_ptr<PlanPass> MakeChooseKernelsPass();
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "thimble/plan/passes/in_place.h"
+#include "thimble/plan/passes/late_order.h"
 
 namespace thimble {
 namespace {
@@ -170,6 +171,15 @@ class GreedyOrder {
   std::vector<std::optional<int64_t>> scores_;  // by node, where known
 };
 
+// Phases one after the other, within each as the nodes stand.
+std::vector<NodeId> OrderAsBuilt(const Graph& graph) {
+  std::vector<NodeId> order;
+  for (size_t index = 0; index < graph.nodes.size(); ++index) order.emplace_back(index);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](NodeId a, NodeId b) { return graph.node(a).phase < graph.node(b).phase; });
+  return order;
+}
+
 class OrderPass final : public PlanPass {
  public:
   PassInfo Info() const override {
@@ -187,23 +197,31 @@ class OrderPass final : public PlanPass {
     };
     size_t best = peak(draft.order);
     std::string what = "the order as built is as good as any found";
-    const auto try_order = [&](GreedyOrder::Look look, std::string_view name) {
-      std::vector<NodeId> order = GreedyOrder(draft.graph, look).Make();
-      if (order.size() != draft.order.size()) return;
-      const size_t bytes = peak(order);
-      if (bytes >= best) return;
+    for (FoundOrder& found : FindOrders(draft.graph)) {
+      const size_t bytes = peak(found.order);
+      if (bytes >= best) continue;
       best = bytes;
-      draft.order = std::move(order);
-      what = name;
-    };
-    try_order(GreedyOrder::Look::kAtOne, "greedy order: fewest added bytes first");
-    try_order(GreedyOrder::Look::kAhead,
-              "greedy order: fewest added bytes first, looking one ahead");
+      draft.order = std::move(found.order);
+      what = found.how;
+    }
     return what;
   }
 };
 
 }  // namespace
+
+std::vector<FoundOrder> FindOrders(const Graph& graph) {
+  std::vector<FoundOrder> orders = {
+      {GreedyOrder(graph, GreedyOrder::Look::kAtOne).Make(),
+       "greedy order: fewest added bytes first"},
+      {GreedyOrder(graph, GreedyOrder::Look::kAhead).Make(),
+       "greedy order: fewest added bytes first, looking one ahead"},
+      {MakeLateOrder(graph, OrderAsBuilt(graph)), "one branch of backward after the other"}};
+  // A node that waits for one of a later phase never runs.
+  std::erase_if(orders,
+                [&](const FoundOrder& found) { return found.order.size() != graph.nodes.size(); });
+  return orders;
+}
 
 std::unique_ptr<PlanPass> MakeOrderPass() { return std::make_unique<OrderPass>(); }
 

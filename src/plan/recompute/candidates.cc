@@ -1,0 +1,156 @@
+#include "thimble/plan/recompute/candidates.h"
+
+#include <algorithm>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/plan/passes/in_place.h"
+#include "thimble/plan/passes/late_order.h"
+#include "thimble/plan/passes/order.h"
+#include "thimble/plan/recompute/apply_schedule.h"
+#include "thimble/plan/recompute/optimal.h"
+
+namespace thimble {
+namespace {
+
+// Named strategies are within the class that OptimalSchedules searches, but a few bytes of
+// placement may let one of them win. More blocks than this between kept values never pay.
+constexpr size_t kMaxBlockStride = 8;
+
+// Of each draft's trade-offs, spread evenly: wrn-28-2 has about this many.
+constexpr size_t kMaxCandidates = 160;
+
+// Of larger graphs only the order is tried that mostly turns out best.
+constexpr size_t kManyNodes = 600;
+
+// As the in-place pass will share storage.
+std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry& ops,
+                                       const PlanOptions& options) {
+  if (options.skipped_passes.contains("in-place")) return Buffers(draft);
+  PlanDraft shared = draft;
+  shared.storage = ShareInPlace(draft, ops);
+  return Buffers(shared);
+}
+
+std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers) {
+  std::vector<Interval> intervals;
+  for (const DraftBuffer& buffer : buffers) {
+    intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
+  }
+  return intervals;
+}
+
+}  // namespace
+
+size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
+  const std::vector<Interval> intervals = IntervalsOf(SharedBuffers(draft, ops, options));
+  const OffsetPlan placed = options.skipped_passes.contains("placement")
+                                ? PlaceWithoutSharing(intervals, kArenaAlignment)
+                                : PlaceIntervals(intervals, kArenaAlignment);
+  return RoundUp(draft.residents.end_bytes + placed.peak_bytes, kArenaAlignment);
+}
+
+size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
+  return draft.residents.end_bytes +
+         LowerBoundBytes(IntervalsOf(SharedBuffers(draft, ops, options)));
+}
+
+double RerunWork(const Chain& chain, const Schedule& schedule) {
+  std::vector<bool> has_run(chain.forward.size(), false);
+  double work = 0;
+  for (const ChainStep& step : schedule) {
+    if (step.backward) continue;
+    if (has_run[step.position]) work += chain.reruns[step.position].work;
+    has_run[step.position] = true;
+  }
+  return work;
+}
+
+std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& options) {
+  std::vector<PlanDraft> drafts = {draft};
+  if (options.skipped_passes.contains("order")) return drafts;
+  std::vector<FoundOrder> orders;
+  if (draft.graph.nodes.size() <= kManyNodes) {
+    orders = FindOrders(draft.graph);
+  } else {
+    orders.push_back({MakeLateOrder(draft.graph, draft.order), {}});
+  }
+  for (FoundOrder& found : orders) {
+    if (found.order == draft.order) continue;
+    drafts.push_back(draft);
+    drafts.back().order = std::move(found.order);
+  }
+  return drafts;
+}
+
+Result<void> Candidates::Add(const PlanDraft& draft) {
+  THIMBLE_ASSIGN_OR_RETURN(Chain chain, MakeChain(draft, ops_, options_));
+  const Source& source = sources_.emplace_back(draft, std::move(chain));
+  const OptimalSchedules optimal(draft.graph, ops_, source.chain);
+  const std::vector<TradeOff> tradeoffs = optimal.tradeoffs();
+  const size_t count = std::min(tradeoffs.size(), kMaxCandidates);
+  for (size_t k = 0; k < count; ++k) {
+    const size_t index = count == 1 ? 0 : k * (tradeoffs.size() - 1) / (count - 1);
+    candidates_.push_back({&source, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes)});
+  }
+  AddNamed(source, {.kind = RecomputeKind::kNone});
+  AddNamed(source, {.kind = RecomputeKind::kCheap});
+  AddNamed(source, {.kind = RecomputeKind::kSqrt});
+  for (size_t stride = 1; stride <= kMaxBlockStride; ++stride) {
+    AddNamed(source, {.kind = RecomputeKind::kBlocks, .stride = stride});
+  }
+  std::stable_sort(candidates_.begin(), candidates_.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.work < b.work; });
+  return {};
+}
+
+void Candidates::AddNamed(const Source& source, const RecomputeSpec& spec) {
+  Schedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
+  const double work = RerunWork(source.chain, schedule);
+  candidates_.push_back({&source, work, std::move(schedule)});
+}
+
+PlanDraft Candidates::Apply(const Candidate& candidate) const {
+  return ApplySchedule(candidate.source->draft, candidate.source->chain, candidate.schedule);
+}
+
+size_t Candidates::LiveBytes(Candidate& candidate) const {
+  if (!candidate.live_bytes) {
+    candidate.live_bytes = LiveArenaBytes(Apply(candidate), ops_, options_);
+  }
+  return *candidate.live_bytes;
+}
+
+size_t Candidates::PlacedBytes(Candidate& candidate) const {
+  if (!candidate.placed_bytes) {
+    candidate.placed_bytes = PlacedArenaBytes(Apply(candidate), ops_, options_);
+  }
+  return *candidate.placed_bytes;
+}
+
+std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
+  for (Candidate& candidate : candidates_) {
+    if (LiveBytes(candidate) > limit_bytes || PlacedBytes(candidate) > limit_bytes) continue;
+    return Apply(candidate);
+  }
+  return std::nullopt;
+}
+
+PlanDraft Candidates::Smallest() {
+  std::vector<Candidate*> by_size;
+  for (Candidate& candidate : candidates_) {
+    LiveBytes(candidate);
+    by_size.push_back(&candidate);
+  }
+  std::stable_sort(by_size.begin(), by_size.end(), [](const Candidate* a, const Candidate* b) {
+    return *a->live_bytes < *b->live_bytes;
+  });
+  Candidate* best = by_size.front();
+  for (Candidate* candidate : by_size) {
+    if (*candidate->live_bytes > PlacedBytes(*best)) break;
+    const std::pair size(PlacedBytes(*candidate), candidate->work);
+    if (size < std::pair(PlacedBytes(*best), best->work)) best = candidate;
+  }
+  return Apply(*best);
+}
+
+}  // namespace thimble

@@ -1,0 +1,265 @@
+#include "thimble/plan/recompute/chain.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/graph/append_node.h"
+#include "thimble/plan/cost.h"
+#include "thimble/plan/passes/choose_kernels.h"
+
+namespace thimble {
+namespace {
+
+// Machines do about this many flops in the time of a byte: 7 on a CPU core with AVX-512, 5 to 20 on
+// GPUs with fp32 sums of products.
+constexpr double kFlopsPerByte = 8;
+
+// Values below this share of the largest forward value are not worth dropping: statistics, pooled
+// features, scores.
+constexpr size_t kSmallShare = 256;
+
+class ChainBuilder {
+ public:
+  ChainBuilder(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options)
+      : draft_(draft), graph_(draft.graph), ops_(ops), options_(options) {}
+
+  Result<Chain> Build(size_t max_stages) {
+    SplitByPhase();
+    if (chain_.backward.empty()) return std::move(chain_);
+    ClassifyValues();
+    for (NodeId node : chain_.forward) {
+      THIMBLE_ASSIGN_OR_RETURN(Rerun rerun, RerunOf(node));
+      chain_.reruns.push_back(std::move(rerun));
+      chain_.forward_scratch_bytes.push_back(ScratchBytes(node));
+    }
+    for (NodeId node : chain_.backward) {
+      chain_.backward_scratch_bytes.push_back(ScratchBytes(node));
+    }
+    std::vector<size_t> stages(chain_.forward.size());
+    std::iota(stages.begin(), stages.end(), size_t{0});
+    SetStages(stages);
+    if (chain_.num_stages > max_stages) SetStages(JoinedStages(max_stages));
+    return std::move(chain_);
+  }
+
+ private:
+  void SplitByPhase() {
+    for (NodeId id : draft_.order) {
+      switch (graph_.node(id).phase) {
+        case Phase::kForward:
+          chain_.forward.push_back(id);
+          break;
+        case Phase::kBackward:
+          chain_.backward.push_back(id);
+          break;
+        case Phase::kUpdate:
+          chain_.update.push_back(id);
+          break;
+      }
+    }
+  }
+
+  void ClassifyValues() {
+    using Kind = ChainValue::Kind;
+    chain_.values.resize(graph_.values.size());
+    size_t largest = 0;
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      chain_.values[i].size_bytes = RoundUp(graph_.values[i].size_bytes(), kArenaAlignment);
+    }
+    for (NodeId id : chain_.forward) {
+      for (ValueId output : graph_.node(id).outputs) {
+        if (IsPersistent(graph_.value(output).role)) continue;
+        Of(output).kind = Kind::kForward;
+        largest = std::max(largest, Of(output).size_bytes);
+      }
+    }
+    for (NodeId id : chain_.backward) {
+      for (ValueId output : graph_.node(id).outputs) {
+        if (!IsPersistent(graph_.value(output).role)) Of(output).kind = Kind::kBackward;
+      }
+    }
+    for (ChainValue& value : chain_.values) {
+      if (value.kind == Kind::kForward && value.size_bytes < largest / kSmallShare) {
+        value.kind = Kind::kFixed;
+      }
+    }
+    const auto keep = [&](ValueId value) {
+      if (Of(value).kind == Kind::kForward) Of(value).kind = Kind::kFixed;
+      Of(value).last = chain_.backward.size();  // what backward makes stays to the end
+    };
+    for (NodeId id : chain_.update) {
+      for (ValueId input : graph_.node(id).inputs) keep(input);
+    }
+    for (ValueId output : graph_.outputs) keep(output);
+  }
+
+  // By the op's own rule where all that the rule takes of its outputs is fixed, else by itself.
+  Result<Rerun> RerunOf(NodeId id) const {
+    const Node& node = graph_.node(id);
+    Rerun rerun{node.op, node.inputs, node.outputs, node.attributes, draft_.kernels[id.index()], 0};
+    const RebuildRule& rule = ops_.Get(node.op).rebuild_rule();
+    const bool applies =
+        !rule.op.empty() && std::all_of(rule.outputs.begin(), rule.outputs.end(), [&](size_t port) {
+          return chain_.values[node.outputs[port].index()].kind == ChainValue::Kind::kFixed;
+        });
+    if (!applies) {
+      rerun.work = Work(graph_, ops_, node);
+      return rerun;
+    }
+    Node other = node;
+    other.op = rule.op;
+    other.inputs.clear();
+    for (size_t port : rule.inputs) other.inputs.push_back(node.inputs[port]);
+    for (size_t port : rule.outputs) other.inputs.push_back(node.outputs[port]);
+    other.outputs = {node.outputs[0]};
+    other.attributes = {};
+    for (const auto& [name, value] : ops_.Get(rule.op).default_attributes().entries()) {
+      const AttributeValue* given = node.attributes.Find(name);
+      other.attributes.Set(name, given == nullptr ? value : *given);
+    }
+    THIMBLE_ASSIGN_OR_RETURN(rerun.kernel, ChooseKernel(graph_, ops_, other, options_));
+    rerun.work = Work(graph_, ops_, other);
+    rerun.op = other.op;
+    rerun.inputs = other.inputs;
+    rerun.outputs = other.outputs;
+    rerun.attributes = other.attributes;
+    return rerun;
+  }
+
+  void SetStages(std::vector<size_t> stage_of_forward) {
+    chain_.stage_of_forward = std::move(stage_of_forward);
+    chain_.num_stages = chain_.stage_of_forward.back() + 1;
+    for (size_t f = 0; f < chain_.forward.size(); ++f) {
+      for (ValueId output : graph_.node(chain_.forward[f]).outputs) {
+        ChainValue& value = Of(output);
+        if (value.kind == ChainValue::Kind::kForward) {
+          value.first = value.last = chain_.stage_of_forward[f];
+          value.next_reader = ChainValue::kNoStage;
+        }
+      }
+    }
+    FindForwardReaders();
+    AssignBackward();
+    FindBackwardReaders();
+  }
+
+  // A gradient is mostly that of the node that read the value in forward: there the value crosses
+  // the cut in front, so that backward needs none of what made it.
+  size_t StageToReadIn(const ChainValue& value) const {
+    return value.next_reader == ChainValue::kNoStage ? value.first : value.next_reader;
+  }
+
+  void AssignBackward() {
+    chain_.stage_of_backward.assign(chain_.backward.size(), 0);
+    size_t stage = 0;
+    for (size_t b = chain_.backward.size(); b-- > 0;) {
+      for (ValueId input : graph_.node(chain_.backward[b]).inputs) {
+        if (Of(input).kind != ChainValue::Kind::kForward) continue;
+        stage = std::max(stage, StageToReadIn(Of(input)));
+      }
+      chain_.stage_of_backward[b] = stage;
+    }
+  }
+
+  void FindForwardReaders() {
+    for (size_t f = 0; f < chain_.forward.size(); ++f) {
+      for (ValueId input : graph_.node(chain_.forward[f]).inputs) {
+        ChainValue& value = Of(input);
+        value.last = std::max(value.last, chain_.stage_of_forward[f]);
+        if (chain_.stage_of_forward[f] > value.first) {
+          value.next_reader = std::min(value.next_reader, chain_.stage_of_forward[f]);
+        }
+      }
+    }
+  }
+
+  void FindBackwardReaders() {
+    for (size_t b = 0; b < chain_.backward.size(); ++b) {
+      const Node& node = graph_.node(chain_.backward[b]);
+      for (ValueId input : node.inputs) {
+        ChainValue& value = Of(input);
+        if (value.kind == ChainValue::Kind::kForward) {
+          value.last = std::max(value.last, chain_.stage_of_backward[b]);
+          value.backward_end = b + 1;
+        } else if (value.kind == ChainValue::Kind::kBackward) {
+          value.last = std::max(value.last, b);
+        }
+      }
+      for (ValueId output : node.outputs) {
+        Of(output).first = b;
+        Of(output).last = std::max(Of(output).last, b);
+      }
+    }
+  }
+
+  // Which cuts go first when there are too many.
+  std::vector<size_t> JoinedStages(size_t max_stages) const {
+    struct Cut {
+      bool behind_cheap;
+      size_t bytes;
+      size_t position;
+    };
+    std::vector<Cut> cuts;
+    for (size_t f = 0; f + 1 < chain_.forward.size(); ++f) {
+      size_t bytes = 0;
+      for (size_t v = 0; v < chain_.values.size(); ++v) {
+        if (chain_.Crosses(ValueId(v), f)) bytes += chain_.values[v].size_bytes;
+      }
+      cuts.push_back({ops_.Get(graph_.node(chain_.forward[f]).op).cheap_to_rebuild(), bytes, f});
+    }
+    std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
+      return std::pair(a.behind_cheap, a.bytes) < std::pair(b.behind_cheap, b.bytes);
+    });
+    std::vector<bool> cut_behind(chain_.forward.size(), false);
+    for (size_t i = 0; i + 1 < max_stages && i < cuts.size(); ++i) {
+      cut_behind[cuts[i].position] = true;
+    }
+    std::vector<size_t> stages;
+    size_t stage = 0;
+    for (size_t f = 0; f < chain_.forward.size(); ++f) {
+      stages.push_back(stage);
+      if (cut_behind[f]) ++stage;
+    }
+    return stages;
+  }
+
+  size_t ScratchBytes(NodeId node) const {
+    return RoundUp(draft_.kernels[node.index()].scratch_bytes, kArenaAlignment);
+  }
+  ChainValue& Of(ValueId value) { return chain_.values[value.index()]; }
+
+  const PlanDraft& draft_;
+  const Graph& graph_;
+  const OpRegistry& ops_;
+  const PlanOptions& options_;
+  Chain chain_;
+};
+
+}  // namespace
+
+LiveRange Chain::ForwardOf(size_t stage) const {
+  const auto [first, end] =
+      std::equal_range(stage_of_forward.begin(), stage_of_forward.end(), stage);
+  return {static_cast<size_t>(first - stage_of_forward.begin()),
+          static_cast<size_t>(end - stage_of_forward.begin())};
+}
+
+LiveRange Chain::BackwardOf(size_t stage) const {
+  const auto [first, end] =
+      std::equal_range(stage_of_backward.begin(), stage_of_backward.end(), stage, std::greater<>());
+  return {static_cast<size_t>(first - stage_of_backward.begin()),
+          static_cast<size_t>(end - stage_of_backward.begin())};
+}
+
+double Work(const Graph& graph, const OpRegistry& ops, const Node& node) {
+  const NodeCost cost = CostOf(graph, ops, node);
+  return std::max(static_cast<double>(cost.flops), kFlopsPerByte * static_cast<double>(cost.bytes));
+}
+
+Result<Chain> MakeChain(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options,
+                        size_t max_stages) {
+  return ChainBuilder(draft, ops, options).Build(max_stages);
+}
+
+}  // namespace thimble

@@ -1,0 +1,93 @@
+// Chain: a training graph seen as a line of stages, for deciding what to keep and what to rebuild.
+//
+// Forward nodes stand in their fixed order and are cut into stages; between two stages lies a cut.
+// Backward steps stand in their fixed order too; each belongs to a stage: the last one that, for it
+// or any later step, is the first to read a forward value which the step reads (or that makes it,
+// where no stage reads it). So backward works through the stages from the last to the first:
+//
+//   stage 0 | stage 1 | … | stage L-1      forward, left to right
+//           ^ cut: the values that later stages, or their backward steps, read
+//   …backward of stage 1, of stage 0       backward, right to left
+//
+// A value crosses the cuts from the stage that makes it to the last stage that needs it, so each
+// cut's set is known from two numbers per value. Small values, and what the update or the caller
+// reads, are never dropped: they are fixed, and no decision depends on them.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "thimble/graph/op_def.h"
+#include "thimble/plan/draft.h"
+
+namespace thimble {
+
+// How a forward node is run again. `outputs` are the values of the graph that it gives anew.
+struct Rerun {
+  std::string op;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  Attributes attributes;
+  KernelChoice kernel;
+  double work = 0;  // see Work
+};
+
+struct ChainValue {
+  enum class Kind {
+    kFixed,     // always there: persistent, input, small, or read by the update or the caller
+    kForward,   // may be dropped and rebuilt
+    kBackward,  // made by a backward step
+  };
+  Kind kind = Kind::kFixed;
+  size_t size_bytes = 0;
+  size_t first = 0;  // forward: the stage that makes it; backward: the step
+  // Forward: the last stage that needs it. Backward: the last step that reads it, or
+  // backward.size().
+  size_t last = 0;
+  // Forward only: the last backward step that reads it, plus one; 0 where none does.
+  size_t backward_end = 0;
+  // Forward only: the next stage behind `first` whose forward nodes read it; kNoStage where none
+  // does.
+  size_t next_reader = kNoStage;
+
+  static constexpr size_t kNoStage = std::numeric_limits<size_t>::max();
+};
+
+struct Chain {
+  std::vector<NodeId> forward;
+  std::vector<size_t> stage_of_forward;       // by position in `forward`, ascending
+  std::vector<Rerun> reruns;                  // likewise
+  std::vector<size_t> forward_scratch_bytes;  // likewise, of the first run
+  std::vector<NodeId> backward;
+  std::vector<size_t> stage_of_backward;       // by position in `backward`, descending
+  std::vector<size_t> backward_scratch_bytes;  // likewise
+  std::vector<NodeId> update;
+  size_t num_stages = 0;
+  std::vector<ChainValue> values;  // by ValueId
+
+  // Positions [first, end) in `forward` or `backward` of the nodes of a stage.
+  LiveRange ForwardOf(size_t stage) const;
+  LiveRange BackwardOf(size_t stage) const;
+  // Whether the value crosses the cut behind this stage.
+  bool Crosses(ValueId value, size_t stage) const {
+    const ChainValue& v = values[value.index()];
+    return v.kind == ChainValue::Kind::kForward && v.first <= stage && stage < v.last;
+  }
+};
+
+// What running a node costs, in multiply-adds and additions or, where moving its bytes takes
+// longer, in as many of them as a machine does meanwhile: max(flops, 8 * bytes). Known without a
+// machine, so that plans are the same on all of them.
+double Work(const Graph& graph, const OpRegistry& ops, const Node& node);
+
+// Above this many stages, neighbours are joined: first where a norm or activation ends, then where
+// most bytes cross.
+inline constexpr size_t kMaxStages = 128;
+
+// The draft's order is the line; it must have kernels. Without backward nodes there are no stages.
+Result<Chain> MakeChain(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options,
+                        size_t max_stages = kMaxStages);
+
+}  // namespace thimble

@@ -1,0 +1,102 @@
+// Stretches: bytes and work of running parts of a chain, which schedules are put together from.
+//
+// A problem (s, t) stands in front of stage s with the backward steps of all stages behind t done;
+// backward of the stages t, …, s is to be run. What it still needs of the stages in front of it,
+// its entry, are the values that backward steps of [s, t] read, or forward nodes that may have to
+// run again for them: those of [s, t-1], and of t those that its own backward steps need. Where t
+// is the last stage, forward has not run yet, and all of its nodes count.
+//
+// Bytes are the most that is alive during the part, beyond the entry of the problem that it solves
+// (the caller's) and beyond the fixed values. An output that may overwrite an input which dies with
+// that node adds nothing.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "thimble/plan/recompute/chain.h"
+
+namespace thimble {
+
+struct StretchCost {
+  size_t bytes = 0;
+  double work = 0;  // of nodes that run again
+};
+
+// Which nodes run in a part, as positions in Chain::forward and Chain::backward.
+struct ChainStep {
+  bool backward = false;
+  size_t position = 0;
+  friend bool operator==(const ChainStep&, const ChainStep&) = default;
+};
+
+class Stretches {
+ public:
+  // Both must outlive this.
+  Stretches(const Graph& graph, const OpRegistry& ops, const Chain& chain);
+
+  // Gradients that are alive before the backward steps of this stage begin.
+  size_t GradientBytes(size_t stage) const { return gradient_bytes_[stage]; }
+
+  // Values made in the stages [s, i) that the problem (i, t) needs: how many, and their bytes.
+  struct EntrySize {
+    size_t count = 0;
+    size_t bytes = 0;
+  };
+  // For all s from 0 to i.
+  std::vector<EntrySize> Entries(size_t i, size_t t) const;
+  EntrySize Entry(size_t s, size_t i, size_t t) const { return Entries(i, t)[s]; }
+  // Forward through the stages [s, i) for the entry of (i, t). Depends on t only through the number
+  // of values in Entry(s, i, t), or on whether it is the last stage.
+  StretchCost Forward(size_t s, size_t i, size_t t) const;
+  std::vector<ChainStep> ForwardSteps(size_t s, size_t i, size_t t) const;
+
+  // Values of stage s that its own backward steps read, or that the problem (s+1, t) needs; and
+  // forward through s for them.
+  size_t SavedBytes(size_t s, size_t t) const;
+  StretchCost ForwardSaving(size_t s, size_t t) const;
+  std::vector<ChainStep> ForwardSavingSteps(size_t s, size_t t) const;
+
+  // Backward through one stage. `saved`: what it reads is there; else it is rebuilt on the way,
+  // each value right before the first step that needs it.
+  StretchCost Backward(size_t stage, bool saved) const;
+  std::vector<ChainStep> BackwardSteps(size_t stage, bool saved) const;
+
+ private:
+  using Wanted = std::vector<bool>;  // by ValueId
+
+  // A stage that reads a value, and from which t on problems may have to.
+  struct Use {
+    size_t stage = 0;
+    size_t from_t = 0;
+  };
+
+  void FindUses();
+  bool IsFirstPass(size_t t) const { return t + 1 == chain_.num_stages; }
+  bool Needs(ValueId value, size_t i, size_t t) const;
+  Wanted EntryValues(size_t s, size_t i, size_t t) const;
+  Wanted Saved(size_t s, size_t t) const;
+  // The forward nodes of the stages [s, i), or in a later pass those of them that lead to what is
+  // wanted.
+  std::vector<ChainStep> Nodes(size_t s, size_t i, size_t t, Wanted wanted) const;
+  StretchCost PlayForward(const std::vector<ChainStep>& steps, size_t t,
+                          const Wanted& wanted) const;
+  // What must run before a backward step of the stage, given what is there.
+  std::vector<ChainStep> Missing(size_t stage, size_t step, const Wanted& present) const;
+  const ChainValue& Of(ValueId value) const { return chain_.values[value.index()]; }
+  // Whether the backward steps of the stage that makes the value read it.
+  bool IsReadWhereMade(ValueId value) const {
+    const size_t end = Of(value).backward_end;
+    return end > 0 && chain_.stage_of_backward[end - 1] == Of(value).first;
+  }
+  bool MayDrop(ValueId value) const { return Of(value).kind == ChainValue::Kind::kForward; }
+
+  const Graph& graph_;
+  const OpRegistry& ops_;
+  const Chain& chain_;
+  std::vector<size_t> gradient_bytes_;   // by stage
+  std::vector<ValueId> forward_values_;  // those that may be dropped
+  std::vector<std::vector<Use>> uses_;   // by ValueId
+};
+
+}  // namespace thimble

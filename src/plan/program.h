@@ -14,11 +14,15 @@ namespace thimble {
 struct NamedGraph {
   std::string name;  // "train 100", "evaluate 64"
   Graph graph;
+  int64_t runs_per_step = 0;  // see Program
 };
 
 struct Program {
   std::vector<std::string> names;  // by plan
   std::vector<Plan> plans;
+  // By plan: how often it runs in a training step with a full batch. Evaluation and smaller batches
+  // play no part in one.
+  std::vector<int64_t> runs_per_step;
   ResidentLayout residents;
   size_t arena_bytes = 0;  // of the largest plan
 

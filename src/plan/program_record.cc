@@ -1,6 +1,5 @@
 #include "thimble/plan/program_record.h"
 
-#include "thimble/plan/cost.h"
 #include "thimble/plan/pipeline.h"
 
 namespace thimble {
@@ -35,6 +34,12 @@ std::vector<TechniqueRecord> Techniques(const Plan& plan) {
   return techniques;
 }
 
+void AddRuns(const GraphCost& run, int64_t runs, GraphCost& sum) {
+  sum.forward_flops += runs * run.forward_flops;
+  sum.step_flops += runs * run.step_flops;
+  sum.recompute_flops += runs * run.recompute_flops;
+}
+
 }  // namespace
 
 PlanRecord RecordOf(const Plan& plan, const std::string& name, const OpRegistry& ops) {
@@ -59,8 +64,25 @@ ProgramRecord RecordOf(const Program& program, const OpRegistry& ops) {
   record.arena_bytes = program.arena_bytes;
   for (size_t index = 0; index < program.plans.size(); ++index) {
     record.plans.push_back(RecordOf(program.plans[index], program.names[index], ops));
+    record.plans.back().runs_per_step = program.runs_per_step[index];
   }
   return record;
+}
+
+GraphCost StepCost(const ProgramRecord& record) {
+  GraphCost cost;
+  for (const PlanRecord& plan : record.plans) {
+    AddRuns({plan.forward_flops, plan.step_flops, plan.recompute_flops}, plan.runs_per_step, cost);
+  }
+  return cost;
+}
+
+GraphCost StepCost(const Program& program, const OpRegistry& ops) {
+  GraphCost cost;
+  for (size_t index = 0; index < program.plans.size(); ++index) {
+    AddRuns(CostOf(program.plans[index].graph, ops), program.runs_per_step[index], cost);
+  }
+  return cost;
 }
 
 }  // namespace thimble

@@ -10,6 +10,7 @@
 
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
+#include "thimble/plan/cost.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/plan/program.h"
 
@@ -39,12 +40,13 @@ struct TechniqueRecord {
 };
 
 struct PlanRecord {
-  std::string name;    // "train 100"
-  std::string device;  // "cpu", "cuda"
+  std::string name;           // "train 100"
+  std::string device;         // "cpu", "cuda"
+  int64_t runs_per_step = 1;  // in a training step with a full batch
   int64_t parameters = 0;
   size_t arena_bytes = 0;
   size_t lower_bound_bytes = 0;
-  int64_t forward_flops = 0;
+  int64_t forward_flops = 0;  // of one run, and so are the others
   int64_t step_flops = 0;
   int64_t recompute_flops = 0;
   std::vector<TechniqueRecord> techniques;
@@ -55,12 +57,16 @@ struct PlanRecord {
 
 struct ProgramRecord {
   size_t arena_bytes = 0;
-  std::vector<PlanRecord> plans;  // the first is training with a full batch
+  std::vector<PlanRecord> plans;  // the first is training with a full batch, or its first part
   friend bool operator==(const ProgramRecord&, const ProgramRecord&) = default;
 };
 
 PlanRecord RecordOf(const Plan& plan, const std::string& name, const OpRegistry& ops);
 ProgramRecord RecordOf(const Program& program, const OpRegistry& ops);
+
+// Arithmetic of a training step with a full batch: all runs of its plans.
+GraphCost StepCost(const ProgramRecord& record);
+GraphCost StepCost(const Program& program, const OpRegistry& ops);
 
 inline MemoryAccount Account(const PlanRecord& record) {
   return Account(record.holdings, record.steps.size(), record.arena_bytes);

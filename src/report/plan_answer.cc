@@ -88,6 +88,16 @@ Json RatiosJson(const PlanAnswer& answer) {
   return json;
 }
 
+Json PlansJson(const ProgramRecord& record) {
+  Json json = Json::array();
+  for (const PlanRecord& plan : record.plans) {
+    json.push_back({{"name", plan.name},
+                    {"runs_per_step", plan.runs_per_step},
+                    {"arena_bytes", plan.arena_bytes}});
+  }
+  return json;
+}
+
 Json LayersJson(const PlanRecord& plan) {
   Json json = Json::array();
   for (const LayerRecord& layer : LayersOf(plan)) {
@@ -158,9 +168,11 @@ std::string ToJson(const PlanAnswer& answer) {
   json["peak"] = PeakJson(plan, account);
   json["techniques"] = TechniquesJson(plan);
   if (answer.savings) json["savings"] = SavingsJson(*answer.savings);
-  json["flops"] = {{"forward", plan.forward_flops},
-                   {"step", plan.step_flops},
-                   {"recompute", plan.recompute_flops}};
+  const GraphCost cost = StepCost(answer.record);
+  json["flops"] = {{"forward", cost.forward_flops},
+                   {"step", cost.step_flops},
+                   {"recompute", cost.recompute_flops}};
+  json["plans"] = PlansJson(answer.record);
   if (answer.with_layers) json["layers"] = LayersJson(plan);
   return json.dump(1) + "\n";
 }

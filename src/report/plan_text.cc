@@ -98,8 +98,9 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
                   fmt::format("{}: {} this arena", known->what,
                               RatioText(static_cast<double>(known->bytes), arena))});
   }
-  table.AddRow({"forward", FlopsText(plan.forward_flops), "arithmetic"});
-  table.AddRow({"whole step", FlopsText(plan.step_flops), "forward, backward and update"});
+  const GraphCost cost = StepCost(answer.record);
+  table.AddRow({"forward", FlopsText(cost.forward_flops), "arithmetic"});
+  table.AddRow({"whole step", FlopsText(cost.step_flops), "forward, backward and update"});
   return table.ToString(style);
 }
 
@@ -167,6 +168,9 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
   if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
   for (const TechniqueRecord& technique : plan.techniques) {
     if (technique.name == "kernels") text += fmt::format("{}: equal to rounding\n", technique.done);
+    if (technique.name == "microbatch") {
+      text += fmt::format("microbatch: {}; {}\n", technique.done, technique.exactness);
+    }
   }
   if (answer.budget_bytes > 0) text += fmt::format("\n{}", BudgetText(answer, style));
   return text;

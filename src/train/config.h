@@ -18,6 +18,7 @@ struct TrainConfig {
   std::string data = "shapes";
   bool data_given = false;  // by option or file: a plan is then for this data (DescribeData)
   int64_t batch = 100;
+  int64_t microbatch = 0;        // samples of a part of the batch at most; 0: the whole batch
   int64_t validation = 0;        // images held out of the training set
   std::string augment = "auto";  // auto: as the data set's usual recipe; none; crop-flip
   // How

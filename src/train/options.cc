@@ -128,6 +128,25 @@ Option Without() {
       [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); }};
 }
 
+// One part is no parts: that has no text, as where nobody asked for any.
+Option Microbatch() {
+  Option microbatch = Integer(
+      "microbatch", "the batch is cut into nearly equal parts of at most so many samples", true, 1,
+      [](TrainConfig & config) -> auto& { return config.microbatch; });
+  const auto set_number = microbatch.set;
+  const auto get_number = microbatch.get;
+  microbatch.set = [set_number](TrainConfig& config, std::string_view text) -> Result<void> {
+    if (!text.empty()) return set_number(config, text);
+    config.microbatch = 0;
+    return {};
+  };
+  microbatch.get = [get_number](const TrainConfig& config) {
+    const bool whole = config.microbatch == 0 || config.microbatch == config.batch;
+    return whole ? std::string() : get_number(config);
+  };
+  return microbatch;
+}
+
 Option Data() {
   Option data = Text(
       "data", "shapes[:TRAIN[,TEST]], cifar10:DIR or cifar100:DIR (see `thimble data`)", true,
@@ -149,6 +168,7 @@ std::vector<Option> MakeOptions() {
       Data(),
       Integer(
           "batch", "samples per update", true, 1, [](C & c) -> auto& { return c.batch; }),
+      Microbatch(),
       Integer(
           "validation", "images held out of the training set to choose the best weights", true, 0,
           [](C & c) -> auto& { return c.validation; }),
@@ -294,6 +314,10 @@ Result<void> CheckConfig(const TrainConfig& config) {
   }
   if (config.batch < 1)
     return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
+  if (config.microbatch < 0 || config.microbatch > config.batch) {
+    return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch, {}",
+                                config.microbatch, config.batch));
+  }
   if (config.threads > kMaxThreads) {
     return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));
   }

@@ -72,5 +72,20 @@ TEST_F(ProgramRecordTest, CategoriesAndGapsAreTheArena) {
   }
 }
 
+TEST_F(ProgramRecordTest, AStepIsAllRunsOfItsPlans) {
+  EXPECT_EQ(StepCost(record_).step_flops, 0);  // nobody said that any of them runs
+  const Program program =
+      PlanGraphs({{"train 3 of 9", TrainingGraph("wrn-10-1", 3, TinyImages()), 3},
+                  {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}});
+  const ProgramRecord record = RecordOf(program, BuiltinOps());
+  EXPECT_EQ(record.plans[0].runs_per_step, 3);
+  EXPECT_EQ(record.plans[1].runs_per_step, 0);
+  for (const GraphCost& cost : {StepCost(record), StepCost(program, BuiltinOps())}) {
+    EXPECT_EQ(cost.step_flops, 3 * record.plans[0].step_flops);
+    EXPECT_EQ(cost.forward_flops, 3 * record.plans[0].forward_flops);
+    EXPECT_EQ(cost.recompute_flops, 0);
+  }
+}
+
 }  // namespace
 }  // namespace thimble

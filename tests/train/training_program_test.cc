@@ -216,7 +216,103 @@ TEST(CheckBudget, ToTheByte) {
   EXPECT_NE(message.find(std::to_string(needed) + " bytes"), std::string::npos) << message;
   EXPECT_NE(message.find("1 B are missing"), std::string::npos) << message;
   EXPECT_NE(message.find("largest at the peak: "), std::string::npos) << message;
-  EXPECT_NE(message.find("a smaller --batch would help"), std::string::npos) << message;
+  EXPECT_NE(message.find("a smaller --batch or --microbatch would help"), std::string::npos)
+      << message;
+}
+
+class ProgramInParts : public testing::Test {
+ protected:
+  static TrainingProgram Make(int64_t batch, int64_t microbatch, const ImageCounts& counts) {
+    TrainConfig config = TinyConfig();
+    config.batch = batch;
+    config.microbatch = microbatch;
+    return MakeTrainingProgram(config, ImageSpec{}, counts, BuiltinOps()).value();
+  }
+  static Names NamesOf(int64_t batch, int64_t microbatch, const ImageCounts& counts) {
+    return Make(batch, microbatch, counts).program.names;
+  }
+};
+
+TEST_F(ProgramInParts, PlansEveryPartAndUpdateThatOccurs) {
+  EXPECT_EQ(NamesOf(7, 3, {17, 0, 5}),
+            (Names{"train 3 of 7", "train 2 of 7", "update 7", "train 3 of 3", "update 3",
+                   "evaluate 3", "evaluate 2"}));
+  EXPECT_EQ(NamesOf(8, 2, {16, 0, 1}), (Names{"train 2 of 8", "update 8", "evaluate 1"}));
+  EXPECT_EQ(NamesOf(8, 2, {}), (Names{"train 2 of 8", "update 8", "evaluate 2"}));
+}
+
+TEST_F(ProgramInParts, OnePartIsThePlainProgram) {
+  const Names plain = {"train 4", "evaluate 4"};
+  EXPECT_EQ(NamesOf(4, 4, {8, 0, 4}), plain);
+  EXPECT_EQ(NamesOf(4, 0, {8, 0, 4}), plain);
+  // The batch is as small as the training set, and with it the part.
+  EXPECT_EQ(NamesOf(100, 10, {4, 0, 4}), plain);
+  EXPECT_FALSE(Make(4, 4, {}).in_parts());
+  EXPECT_EQ(Make(4, 4, {}).runs_per_step(), 1);
+}
+
+TEST_F(ProgramInParts, KnowsTheRunsOfAStep) {
+  const TrainingProgram program = Make(7, 3, {17, 0, 5});
+  EXPECT_TRUE(program.in_parts());
+  EXPECT_EQ(program.part, 3);
+  EXPECT_EQ(program.runs_per_step(), 4);
+  EXPECT_EQ(program.program.runs_per_step, (std::vector<int64_t>{1, 2, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(program.PartPlan({2, 7}), 1U);
+  EXPECT_EQ(program.UpdatePlan(3), 4U);
+  EXPECT_EQ(&program.main_plan(), &program.program.plans[program.PartPlan({3, 7})]);
+}
+
+TEST_F(ProgramInParts, TheRingHoldsAPart) {
+  const TrainingProgram program = Make(7, 3, {17, 0, 5});
+  EXPECT_EQ(program.program.residents.Find(RingImagesName(0))->size_bytes, 3U * 3072);
+  EXPECT_EQ(program.program.residents.Find(RingLabelsName(0))->size_bytes, 3U * 4);
+  // A last batch may have the largest part: 12 in parts of at most 8 are 6 and 6, 7 are one.
+  EXPECT_EQ(Make(12, 8, {19, 0, 5}).part, 7);
+}
+
+TEST_F(ProgramInParts, NeedsLessAndSaysWhatItIs) {
+  const TrainingProgram plain = Make(8, 0, {});
+  const TrainingProgram parts = Make(8, 2, {});
+  const auto plain_bytes = static_cast<int64_t>(plain.program.arena_bytes);
+  const auto bytes = static_cast<int64_t>(parts.program.arena_bytes);
+  EXPECT_LT(bytes, plain_bytes / 2);
+  const ProgramRecord record = RecordOf(parts, BuiltinOps(), plain_bytes);
+  const TechniqueRecord& technique = record.plans[0].techniques.front();
+  EXPECT_EQ(technique.name, "microbatch");
+  EXPECT_EQ(technique.exactness, "lossy: batch-norm statistics per 2 samples");
+  EXPECT_EQ(technique.done, "4 parts of 2 samples");
+  EXPECT_EQ(technique.saved_bytes, plain_bytes - bytes);
+  EXPECT_EQ(RecordOf(parts, BuiltinOps(), 0).plans[0].techniques.front().saved_bytes, 0);
+  for (size_t plan = 1; plan < record.plans.size(); ++plan) {
+    for (const TechniqueRecord& other : record.plans[plan].techniques) {
+      EXPECT_NE(other.name, "microbatch") << record.plans[plan].name;
+    }
+  }
+  EXPECT_NE(RecordOf(plain, BuiltinOps(), plain_bytes).plans[0].techniques.front().name,
+            "microbatch");
+}
+
+TEST_F(ProgramInParts, IsEqualToRoundingWithoutBatchNorm) {
+  NetworkBuilder net(BuiltinOps(), Mode::kTrain);
+  const ValueId x = net.Input("x", {2, 3}, DType::kF32);
+  net.Linear("fc", x, 4);
+  EXPECT_EQ(MicrobatchExactness(std::move(net).Finish().value().graph, 2), "equal");
+}
+
+TEST_F(ProgramInParts, AStepIsAllItsRuns) {
+  const TrainingProgram plain = Make(8, 0, {});
+  const TrainingProgram parts = Make(8, 2, {10, 0, 3});
+  const GraphCost expected = StepCost(plain.program, BuiltinOps());
+  const GraphCost cost = StepCost(parts.program, BuiltinOps());
+  EXPECT_EQ(cost.forward_flops, expected.forward_flops);
+  EXPECT_GT(cost.step_flops, expected.step_flops);  // the sums
+  EXPECT_LT(cost.step_flops, expected.step_flops + expected.step_flops / 50);
+}
+
+TEST_F(ProgramInParts, PlainIsTheWholeBatch) {
+  TrainConfig config = TinyConfig();
+  config.microbatch = 1;
+  EXPECT_EQ(PlainConfig(config).microbatch, 0);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "thimble/plan/program_record.h"
 
+#include <map>
+
 #include "thimble/plan/pipeline.h"
 
 namespace thimble {
@@ -34,6 +36,26 @@ std::vector<TechniqueRecord> Techniques(const Plan& plan) {
   return techniques;
 }
 
+// A plan knows the layers of the residents that it uses. Those of a training step learn them from
+// each other: momentum belongs to its layer in the plan of a part, too.
+void NameOthersResidents(ProgramRecord& record) {
+  std::map<std::string, const Holding*> named;
+  for (const PlanRecord& plan : record.plans) {
+    for (const Holding& holding : plan.holdings) {
+      if (holding.resident && !holding.layer.empty()) named.emplace(holding.name, &holding);
+    }
+  }
+  for (PlanRecord& plan : record.plans) {
+    if (plan.runs_per_step == 0) continue;
+    for (Holding& holding : plan.holdings) {
+      const auto found = named.find(holding.name);
+      if (!holding.resident || !holding.layer.empty() || found == named.end()) continue;
+      holding.layer = found->second->layer;
+      holding.shape = found->second->shape;
+    }
+  }
+}
+
 void AddRuns(const GraphCost& run, int64_t runs, GraphCost& sum) {
   sum.forward_flops += runs * run.forward_flops;
   sum.step_flops += runs * run.step_flops;
@@ -66,6 +88,7 @@ ProgramRecord RecordOf(const Program& program, const OpRegistry& ops) {
     record.plans.push_back(RecordOf(program.plans[index], program.names[index], ops));
     record.plans.back().runs_per_step = program.runs_per_step[index];
   }
+  NameOthersResidents(record);
   return record;
 }
 

@@ -59,10 +59,10 @@ std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account,
   return table.ToString(style);
 }
 
-std::string LayerTable(const PlanRecord& plan, const TextStyle& style) {
+std::string LayerTable(const ProgramRecord& record, const TextStyle& style) {
   TextTable table(
       {"layer", "activations", "model", "gradients", "optimizer", "transient", "per step"});
-  for (const LayerRecord& layer : LayersOf(plan)) {
+  for (const LayerRecord& layer : LayersOf(record)) {
     const auto bytes = [&](Category category) {
       const size_t held = layer.at_peak[static_cast<size_t>(category)];
       return held > 0 ? BytesText(held) : "";
@@ -163,7 +163,7 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
                      fmt::format(": {} parameters\n\n", CountText(plan.parameters));
   text += CategoryTable(account, plan.arena_bytes, style) + PeakText(plan, account) + "\n";
   text += LargestTable(plan, account, style) + "\n";
-  if (answer.with_layers) text += LayerTable(plan, style) + "\n";
+  if (answer.with_layers) text += LayerTable(answer.record, style) + "\n";
   text += TotalsTable(answer, account, style);
   if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
   for (const TechniqueRecord& technique : plan.techniques) {

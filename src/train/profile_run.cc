@@ -117,21 +117,16 @@ void Time(StepRunner& runner, int repeat, Profile& profile) {
 
 void Describe(const TrainConfig& config, const TrainingProgram& program, const StepRunner& runner,
               const OpRegistry& ops, Executor& executor, Profile& profile) {
-  const auto record_of = [&](size_t index) {
-    const size_t plan = runner.step().plan(index);
-    PlanRecord record = RecordOf(program.program.plans[plan], program.program.names[plan], ops);
-    record.runs_per_step = program.program.runs_per_step[plan];
-    return record;
-  };
+  const ProgramRecord all = RecordOf(program.program, ops);
   const bool on_cpu = executor.device().kind() == DeviceKind::kCpu;
   profile.model = program.model.name;
   profile.batch = program.batch;
   profile.device_name = executor.device().name();
   profile.target = on_cpu ? std::string(ActiveSimdTarget()) : ResolvedMath(config);
   profile.threads = executor.pool().num_threads();
-  profile.record = record_of(0);
+  profile.record = all.plans[runner.step().plan(0)];
   for (size_t index = 1; index < runner.step().num_plans(); ++index) {
-    profile.others.push_back({record_of(index), {}, {}});
+    profile.others.push_back({all.plans[runner.step().plan(index)], {}, {}});
   }
   profile.arena_bytes = program.program.arena_bytes;
   profile.host_may_allocate = !on_cpu;

@@ -212,7 +212,8 @@ std::string MicrobatchExactness(const Graph& forward, int64_t samples) {
       std::any_of(forward.nodes.begin(), forward.nodes.end(),
                   [](const Node& node) { return node.op == "batch_norm"; });
   if (!with_statistics) return std::string(Name(Exactness::kEqual));
-  return fmt::format("{}: batch-norm statistics per {} samples", Name(Exactness::kLossy), samples);
+  return fmt::format("{}: batch-norm statistics per {} sample{}", Name(Exactness::kLossy), samples,
+                     samples == 1 ? "" : "s");
 }
 
 ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,

@@ -7,9 +7,11 @@ namespace {
 using testing::HasSubstr;
 
 // 23 images in batches of ten: the last one of an epoch has three.
-const std::string kTrain =
-    "train --model wrn-10-1 --data shapes:23,7 --batch 10 --steps 6 --log-every 1 --threads 1 "
-    "--augment crop-flip ";
+std::string Training(int steps, int threads = 1) {
+  return "train --model wrn-10-1 --data shapes:23,7 --batch 10 --log-every 1 --augment crop-flip "
+         "--steps " +
+         std::to_string(steps) + " --threads " + std::to_string(threads) + " ";
+}
 
 // No norm: parts change nothing but roundings.
 constexpr const char* kModelWithoutNorm = R"(
@@ -50,7 +52,7 @@ TEST_F(MicrobatchEndToEnd, MeasuresWhatWasPlannedForEverySize) {
   int64_t last_arena = 0;
   for (int size = 1; size <= 10; ++size) {
     const std::string number = std::to_string(size);
-    RunWell(kTrain + "--microbatch " + number + " --out @/run" + number);
+    RunWell(Training(6) + "--microbatch " + number + " --out @/run" + number);
     const auto summary = SummaryOf(At("run" + number));
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << size;
     EXPECT_EQ(summary["steps"], 6);
@@ -65,16 +67,16 @@ TEST_F(MicrobatchEndToEnd, MeasuresWhatWasPlannedForEverySize) {
 }
 
 TEST_F(MicrobatchEndToEnd, SameBitsForAnyNumberOfThreadsAndAnyRing) {
-  RunWell(kTrain + "--microbatch 3 --out @/one");
-  RunWell(kTrain + "--microbatch 3 --threads 2 --out @/two");
-  RunWell(kTrain + "--microbatch 3 --prefetch 0 --out @/no_ring");
+  RunWell(Training(6) + "--microbatch 3 --out @/one");
+  RunWell(Training(6, 2) + "--microbatch 3 --out @/two");
+  RunWell(Training(6) + "--microbatch 3 --prefetch 0 --out @/no_ring");
   ExpectSameRun(At("one"), At("two"));
   ExpectSameRun(At("one"), At("no_ring"));
 }
 
 TEST_F(MicrobatchEndToEnd, TheWholeBatchIsThePlainRun) {
-  RunWell(kTrain + "--out @/plain");
-  RunWell(kTrain + "--microbatch 10 --out @/whole");
+  RunWell(Training(6) + "--out @/plain");
+  RunWell(Training(6) + "--microbatch 10 --out @/whole");
   ExpectSameRun(At("plain"), At("whole"));
   EXPECT_EQ(SummaryOf(At("plain"))["arena_bytes"], SummaryOf(At("whole"))["arena_bytes"]);
 }
@@ -142,9 +144,9 @@ TEST_F(MicrobatchEndToEnd, WithoutBatchNormLossesAreEqualToRounding) {
 }
 
 TEST_F(MicrobatchEndToEnd, ARunOfPartsIsResumedEvaluatedAndReported) {
-  RunWell(kTrain + "--microbatch 4 --out @/whole");
-  RunWell(kTrain + "--microbatch 4 --steps 2 --out @/run");
-  RunWell(kTrain + "--microbatch 4 --resume --out @/run");
+  RunWell(Training(6) + "--microbatch 4 --out @/whole");
+  RunWell(Training(2) + "--microbatch 4 --out @/run");
+  RunWell(Training(6) + "--microbatch 4 --resume --out @/run");
   EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("run")));
   const auto summary = SummaryOf(At("run"));
   EXPECT_EQ(summary["config"]["microbatch"], 4);
@@ -172,10 +174,10 @@ TEST_F(MicrobatchEndToEnd, BadInput) {
   Put(At("parts.toml"), "batch = 10\nmicrobatch = 5\n");
   EXPECT_EQ(ParseObject(RunWell("plan --config @/parts.toml --json").out)["plans"][0]["name"],
             "train 5 of 10");
-  RunWell(kTrain + "--microbatch 5 --out @/run");
-  ExpectRefusal(kTrain + "--microbatch 2 --resume --out @/run", 2,
+  RunWell(Training(6) + "--microbatch 5 --out @/run");
+  ExpectRefusal(Training(6) + "--microbatch 2 --resume --out @/run", 2,
                 "--microbatch was '5' and is now '2'");
-  ExpectRefusal(kTrain + "--resume --out @/run", 2, "--microbatch was '5' and is now ''");
+  ExpectRefusal(Training(6) + "--resume --out @/run", 2, "--microbatch was '5' and is now ''");
 }
 
 }  // namespace

@@ -315,5 +315,17 @@ TEST_F(ProgramInParts, PlainIsTheWholeBatch) {
   EXPECT_EQ(PlainConfig(config).microbatch, 0);
 }
 
+TEST_F(ProgramInParts, EveryWeightsMomentumBelongsToItsLayer) {
+  const ProgramRecord record = RecordOf(Make(8, 2, {}), BuiltinOps(), 0);
+  size_t held = 0;
+  for (const Holding& holding : record.plans[0].holdings) {
+    if (!holding.name.starts_with(kMomentumPrefix)) continue;
+    ++held;
+    EXPECT_NE(holding.layer, "") << holding.name;
+    EXPECT_NE(holding.shape, "") << holding.name;
+  }
+  EXPECT_EQ(held, 25U);
+}
+
 }  // namespace
 }  // namespace thimble

@@ -112,11 +112,9 @@ Result<void> MergeInstead(Graph& graph, Node& node, ValueId seen, int64_t sample
     Value& running = graph.values[node.inputs[i].index()];
     THIMBLE_TRY(CheckFree(graph, kSumPrefix + running.name));
     running.name = kSumPrefix + running.name;
-    running.shape = graph.value(node.inputs[i + 2]).shape;
     running.role = Role::kAccumulator;
     Value& next = graph.values[node.outputs[i].index()];
     next.name = running.name + ".next";
-    next.shape = running.shape;
     next.role = running.role;
   }
   node.op = "merge_statistics";
@@ -153,16 +151,15 @@ void MoveBehindProducers(Graph& graph, size_t first_moved, size_t input) {
 Result<void> AppendStatisticsUpdate(Graph& graph, const OpRegistry& ops, const Graph& forward,
                                     const Node& update, const BatchShare& share) {
   std::vector<ValueId> running;
-  std::vector<ValueId> inputs;
   for (const size_t i : {0, 1}) {
     const Value& value = forward.value(update.inputs[i]);
     running.push_back(graph.AddValue({value.name, value.shape, value.dtype, value.role, {}, {}}));
   }
-  inputs = running;
+  std::vector<ValueId> inputs = running;
   for (const size_t i : {0, 1}) {
+    const Value& value = forward.value(update.inputs[i]);
     THIMBLE_ASSIGN_OR_RETURN(const ValueId sum,
-                             AddLike(graph, kSumPrefix + graph.value(running[i]).name,
-                                     forward.value(update.inputs[i + 2]), Role::kAccumulator));
+                             AddLike(graph, kSumPrefix + value.name, value, Role::kAccumulator));
     inputs.push_back(sum);
   }
   Attributes attributes = update.attributes;

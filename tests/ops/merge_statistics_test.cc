@@ -12,6 +12,17 @@ namespace {
 
 using testing::HasSubstr;
 
+// Of a part that was normalised in groups.
+OpCase GroupsCase(int64_t groups, int64_t channels, int64_t samples, int seen_bound = 1 << 10) {
+  return {.op = "merge_statistics",
+          .inputs = {Shape{channels}, Shape{channels}, Shape{groups, channels},
+                     Shape{groups, channels}, Shape{1}},
+          .attributes = {{"samples", samples}},
+          .integer_bound = seen_bound,
+          .positive_inputs = {1, 3},
+          .shared_sum_size = static_cast<double>(groups)};
+}
+
 OpCase MakeCase(const Shape& shape, int64_t samples, int seen_bound = 1 << 10) {
   return {.op = "merge_statistics",
           .inputs = {shape, shape, shape, shape, Shape{1}},
@@ -23,8 +34,14 @@ OpCase MakeCase(const Shape& shape, int64_t samples, int seen_bound = 1 << 10) {
 }  // namespace
 
 std::vector<OpCase> MergeStatisticsCases() {
-  return {MakeCase(Shape{1}, 10), MakeCase(Shape{17}, 3), MakeCase(Shape{200}, 1),
-          MakeCase(Shape{0}, 5), MakeCase(Shape{64}, 7, /*seen_bound=*/1)};
+  return {MakeCase(Shape{1}, 10),
+          MakeCase(Shape{17}, 3),
+          MakeCase(Shape{200}, 1),
+          MakeCase(Shape{0}, 5),
+          MakeCase(Shape{64}, 7, /*seen_bound=*/1),
+          GroupsCase(3, 17, 7),
+          GroupsCase(1, 5, 4),
+          GroupsCase(5, 130, 5, /*seen_bound=*/1)};
 }
 
 namespace {
@@ -74,6 +91,32 @@ TEST(MergeStatistics, UnequalPartsGiveTheMomentsOfTheWhole) {
   EXPECT_NEAR(variance, whole.variance, 1e-5);
 }
 
+// A part of three groups joins as three parts would, one after the other.
+TEST(MergeStatistics, GroupsOfAPartJoinOneAfterTheOther) {
+  const std::vector<float> means = {1, -2, 6};
+  const std::vector<float> variances = {0.5, 4, 2};
+  for (const int seen : {0, 4}) {
+    const std::vector<OpData> inputs = {
+        {{3}, {}}, {{1.5}, {}}, {means, {}}, {variances, {}}, {{}, {seen}}};
+    const auto all = RunAllKernels(GroupsCase(3, 1, 7), inputs);
+    std::vector<OpData> expected = {inputs[0], inputs[1]};
+    int before = seen;
+    const int sizes[] = {3, 2, 2};
+    for (size_t group = 0; group < 3; ++group) {
+      expected = RunOp(MakeCase(Shape{1}, sizes[group]), {expected[0],
+                                                          expected[1],
+                                                          {{means[group]}, {}},
+                                                          {{variances[group]}, {}},
+                                                          {{}, {before}}});
+      before += sizes[group];
+    }
+    for (const auto& outputs : all) {
+      EXPECT_NEAR(outputs[0].floats[0], expected[0].floats[0], 1e-6);
+      EXPECT_NEAR(outputs[1].floats[0], expected[1].floats[0], 1e-5);
+    }
+  }
+}
+
 TEST(MergeStatistics, TheFirstPartReplacesWhateverIsThere) {
   const std::vector<OpData> inputs = {
       {{NAN}, {}}, {{INFINITY}, {}}, {{2}, {}}, {{3}, {}}, {{}, {0}}};
@@ -90,6 +133,17 @@ TEST(MergeStatistics, RejectsWrongShapes) {
     op_case.inputs[input] = Shape{4};
     EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));
   }
+}
+
+TEST(MergeStatistics, RejectsWrongGroups) {
+  OpCase op_case = GroupsCase(2, 3, 4);
+  op_case.inputs[2] = Shape{2, 4};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'mean' has shape (2, 4), expected (2, 3)"));
+  op_case = GroupsCase(2, 3, 4);
+  op_case.inputs[3] = Shape{3};
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("'variance' has shape (3), expected (2, 3)"));
+  EXPECT_THAT(ShapeError(GroupsCase(5, 3, 4)), HasSubstr("samples is 4, expected at least 5"));
+  EXPECT_THAT(ShapeError(GroupsCase(0, 3, 4)), HasSubstr("groups is 0, expected at least 1"));
 }
 
 TEST(MergeStatistics, RejectsNoSamples) {

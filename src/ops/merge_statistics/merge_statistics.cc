@@ -2,6 +2,9 @@
 // those of one more part of `samples` samples. After the last part they are the mean of the means,
 // and the mean of the variances plus the variance of the means, weighted by samples. What
 // `mean_sum` and `variance_sum` hold before the first part (seen == 0) is never looked at.
+//
+// mean and variance are (C), or (groups, C) where the part itself was normalised in nearly equal
+// groups: these join one after the other.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/merge_statistics/merge_statistics_cuda.h"
 #include "thimble/ops/merge_statistics/reference.h"
@@ -13,11 +16,18 @@ namespace {
 Result<std::vector<Shape>> MergeStatisticsShapes(const OpCall& call) {
   THIMBLE_TRY(RequireAtLeast("samples", call.attributes.Int("samples"), 1));
   THIMBLE_TRY(RequireShape("seen", call.inputs[4], Shape{1}));
-  const std::string_view names[] = {"mean_sum", "variance_sum", "mean", "variance"};
-  for (size_t i = 1; i < 4; ++i) {
-    THIMBLE_TRY(RequireShape(names[i], call.inputs[i], call.inputs[0]));
+  const Shape& sum = call.inputs[0];
+  const Shape& mean = call.inputs[2];
+  THIMBLE_TRY(RequireShape("variance_sum", call.inputs[1], sum));
+  if (mean.rank() == 2 && sum.rank() == 1) {
+    THIMBLE_TRY(RequireShape("mean", mean, {mean[0], sum[0]}));
+    THIMBLE_TRY(RequireAtLeast("the number of groups", mean[0], 1));
+    THIMBLE_TRY(RequireAtLeast("samples", call.attributes.Int("samples"), mean[0]));
+  } else {
+    THIMBLE_TRY(RequireShape("mean", mean, sum));
   }
-  return std::vector<Shape>(2, call.inputs[0]);
+  THIMBLE_TRY(RequireShape("variance", call.inputs[3], mean));
+  return std::vector<Shape>(2, sum);
 }
 
 }  // namespace
@@ -38,7 +48,7 @@ OpDef Make_merge_statistics() {
       .NoGradient("statistics of parts are not differentiated")
       .OutputMayReuse("next_mean", "mean_sum")
       .OutputMayReuse("next_variance", "variance_sum")
-      .Flops(PerOutputElement(9))
+      .Flops([](const OpCall& call) { return 9 * call.inputs[2].elements(); })
       .Kernels({
 #include "thimble/ops/merge_statistics/kernels.inc"
       })

@@ -14,8 +14,10 @@ MergedNorm MakeMergedNorm(const KernelCall& call) {
   norm.seen = call.In<int32_t>(4);
   norm.next_mean = call.Out<float>(0);
   norm.next_variance = call.Out<float>(1);
-  norm.elements = static_cast<int>(call.out_shape(0).elements());
+  norm.channels = static_cast<int>(call.out_shape(0).elements());
   norm.samples = static_cast<int>(call.attributes.Int("samples"));
+  const bool in_groups = call.in_shape(2) != call.out_shape(0);
+  norm.groups = in_groups ? static_cast<int>(call.in_shape(2)[0]) : 1;
   return norm;
 }
 

@@ -1,5 +1,8 @@
 #include <cuda_runtime.h>
 
+#include <cstdint>
+
+#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/cuda/check.h"
 #include "thimble/ops/merge_statistics/merge_statistics_device.h"
 
@@ -9,29 +12,40 @@ namespace {
 // The channels of most layers in one round.
 constexpr int kThreads = 128;
 
-__device__ void MergeOne(const MergedNorm& norm, float kept, float share, int i) {
-  const float old_mean = norm.mean_sum[i];
-  const float delta = norm.mean[i] - old_mean;
-  const float within = fmaf(kept, norm.variance_sum[i], share * norm.variance[i]);
-  norm.next_mean[i] = fmaf(share, delta, old_mean);
-  norm.next_variance[i] = fmaf(kept * share * delta, delta, within);
+struct Statistics {
+  float mean;
+  float variance;
+};
+
+// Those of `before` samples joined with those of `samples` more.
+__device__ Statistics Join(const Statistics& old, int64_t before, const Statistics& more,
+                           int64_t samples) {
+  const double all = static_cast<double>(before + samples);
+  const auto kept = static_cast<float>(static_cast<double>(before) / all);
+  const auto share = static_cast<float>(static_cast<double>(samples) / all);
+  const float delta = more.mean - old.mean;
+  const float within = fmaf(kept, old.variance, share * more.variance);
+  return {fmaf(share, delta, old.mean), fmaf(kept * share * delta, delta, within)};
 }
 
 // One block for each norm.
 __global__ void __launch_bounds__(kThreads)
     MergeStatisticsKernel(const __grid_constant__ MergedNorms norms) {
   const MergedNorm norm = norms.norms[blockIdx.x];
+  const NearlyEqualParts groups{norm.samples, norm.groups};
   const int seen = *norm.seen;
-  const double all = static_cast<double>(seen) + norm.samples;
-  const auto kept = static_cast<float>(seen / all);
-  const auto share = static_cast<float>(norm.samples / all);
-  for (int i = static_cast<int>(threadIdx.x); i < norm.elements; i += kThreads) {
+  for (int c = static_cast<int>(threadIdx.x); c < norm.channels; c += kThreads) {
+    Statistics sum = {norm.mean[c], norm.variance[c]};
     if (seen != 0) {
-      MergeOne(norm, kept, share, i);
-    } else {
-      norm.next_mean[i] = norm.mean[i];
-      norm.next_variance[i] = norm.variance[i];
+      sum = Join({norm.mean_sum[c], norm.variance_sum[c]}, seen, sum, groups.Size(0));
     }
+    for (int group = 1; group < norm.groups; ++group) {
+      const int64_t i = int64_t{group} * norm.channels + c;
+      sum = Join(sum, seen + groups.Begin(group), {norm.mean[i], norm.variance[i]},
+                 groups.Size(group));
+    }
+    norm.next_mean[c] = sum.mean;
+    norm.next_variance[c] = sum.variance;
   }
 }
 

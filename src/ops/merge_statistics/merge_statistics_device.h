@@ -7,7 +7,8 @@
 
 namespace thimble {
 
-// One norm. All arrays: (elements); the next ones may be the sums.
+// One norm. mean and variance: (groups, channels); all other arrays: (channels); the next ones may
+// be the sums.
 struct MergedNorm {
   const float* mean_sum = nullptr;
   const float* variance_sum = nullptr;
@@ -16,12 +17,13 @@ struct MergedNorm {
   const int32_t* seen = nullptr;  // on the device, so that a captured launch follows it
   float* next_mean = nullptr;
   float* next_variance = nullptr;
-  int elements = 0;
+  int channels = 0;
   int samples = 0;  // of the part that joins
+  int groups = 1;   // that it was normalised in
 };
 
 // As many as fit into the 4 KiB that every GPU takes as arguments.
-inline constexpr int kMaxMergedNorms = 64;
+inline constexpr int kMaxMergedNorms = 56;
 
 struct MergedNorms {
   MergedNorm norms[kMaxMergedNorms];

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 #include "thimble/ops/dropout/dropout_draw.h"
@@ -77,11 +78,20 @@ TEST(Dropout, DrawsForSeedStreamEpochSampleAndElement) {
   }
 }
 
-TEST(Dropout, AllKernelsGiveTheSameBits) {
+void ExpectOneResultOfAllKernels(int64_t elements) {
   for (const double rate : {0.1, 0.3, 0.77}) {
-    const auto results = OnesCall{.samples = {3, 1, 4}, .elements = 1001, .rate = rate}.RunAll();
+    const auto results =
+        OnesCall{.samples = {3, 1, 4}, .elements = elements, .rate = rate}.RunAll();
     for (const Numbers& y : results) EXPECT_EQ(y, results[0]);
   }
+}
+
+TEST(Dropout, AllKernelsGiveTheSameBits) { ExpectOneResultOfAllKernels(1001); }
+
+TEST(CudaDropout, GivesTheBitsOfTheCpu) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  for (const int64_t elements : {1, 5, 64, 1001, 4096, 40000})
+    ExpectOneResultOfAllKernels(elements);
 }
 
 // How many of two equally long results are zero in one and not in the other.

@@ -24,12 +24,11 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-// Words of the counters from `first` on, which count in their first number, four of each in order:
-// kCount words to an aligned array. kCount is a multiple of 32.
-template <size_t kCount>
+// At least `count` words of the counters from `first` on, which count in their first number, four
+// of each in order. `words` is aligned and has room for `count` rounded up to a multiple of 32.
 HWY_INLINE void PhiloxWords(std::array<uint32_t, 2> key, std::array<uint32_t, 4> first,
-                            uint32_t* words) {
-  for (size_t i = 0; i < kCount; i += 4, ++first[0]) {
+                            size_t count, uint32_t* words) {
+  for (size_t i = 0; i < count; i += 4, ++first[0]) {
     const std::array<uint32_t, 4> drawn = Philox4x32(key, first);
     std::copy(drawn.begin(), drawn.end(), words + i);
   }
@@ -69,16 +68,14 @@ HWY_INLINE void PhiloxRounds(std::array<uint32_t, 2> key, PhiloxVector (&counter
 }
 
 // As above.
-template <size_t kCount>
 HWY_INLINE void PhiloxWords(std::array<uint32_t, 2> key, std::array<uint32_t, 4> first,
-                            uint32_t* words) {
+                            size_t count, uint32_t* words) {
   namespace hn = hwy::HWY_NAMESPACE;
-  static_assert(kCount % 32 == 0);
   const PhiloxTag tag;
   const hn::Repartition<uint32_t, PhiloxTag> halves;
   const size_t lanes = hn::Lanes(tag);
   auto index = hn::Add(hn::Iota(tag, 0), hn::Set(tag, uint64_t{first[0]}));
-  for (size_t i = 0; i < kCount; i += 4 * lanes) {
+  for (size_t i = 0; i < count; i += 4 * lanes) {
     PhiloxVector counter[4] = {index, hn::Set(tag, uint64_t{first[1]}),
                                hn::Set(tag, uint64_t{first[2]}), hn::Set(tag, uint64_t{first[3]})};
     PhiloxRounds(key, counter);

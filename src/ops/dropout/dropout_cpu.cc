@@ -40,9 +40,10 @@ void DropPart(const DropoutDraw& draw, uint32_t epoch, uint32_t sample, size_t b
               const float* x, float* y) {
   HWY_ALIGN uint32_t words[kWordsAtOnce];
   for (size_t i = begin; i < end; i += kWordsAtOnce) {
+    const size_t count = std::min(kWordsAtOnce, end - i);
     const auto first = static_cast<uint32_t>(i / kElementsPerDraw);
-    PhiloxWords<kWordsAtOnce>(draw.source.key(), {first, draw.stream, sample, epoch}, words);
-    DropElements(draw, words, x + i, y + i, std::min(kWordsAtOnce, end - i));
+    PhiloxWords(draw.source.key(), {first, draw.stream, sample, epoch}, count, words);
+    DropElements(draw, words, x + i, y + i, count);
   }
 }
 

@@ -14,7 +14,7 @@ MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor) : execu
   const auto classes = static_cast<size_t>(program.model.images.classes);
   Make<uint8_t>(plan, kImagesInput, [](size_t i) { return MadeByte(i); });
   Make<int32_t>(plan, kLabelsInput, [&](size_t i) { return static_cast<int32_t>(i % classes); });
-  if (program.augmentation != Augmentation::kNone) {
+  if (executor.program().plans[plan].graph.Find(kSamplesInput).valid()) {
     Make<int32_t>(plan, kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
     Make<int32_t>(plan, kEpochInput, [](size_t) { return int32_t{1}; });
   }

@@ -23,7 +23,7 @@
 namespace thimble {
 
 // The inputs and outputs of one plan. Evaluation has no learning rate; samples and epoch are there
-// where images are augmented.
+// where something is drawn: augmentation, dropout.
 struct PlanPorts {
   TensorView images;
   TensorView labels;

@@ -239,9 +239,9 @@ Result<void> Trainer::Launch(BatchFeed& feed) {
   return {};
 }
 
-// What the images of the step are augmented by.
+// What random draws of the step depend on: augmentation, dropout.
 void Trainer::WriteDraws(const PlanPorts& ports) {
-  if (program_.augmentation == Augmentation::kNone) return;
+  if (ports.samples.data == nullptr) return;
   queue_->SetSamples([&](std::span<int32_t> samples) { batches_->Samples(launched_, samples); });
   queue_->Set(ports.epoch, static_cast<uint32_t>(batches_->BatchAt(launched_).epoch));
 }

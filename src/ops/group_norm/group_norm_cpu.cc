@@ -52,11 +52,11 @@ struct GroupNormCall {
         scratch(call.scratch, cut, float_arrays),
         groups(static_cast<size_t>(call.attributes.Int("groups"))),
         group_channels(cut.channels / groups),
+        epsilon(call.attributes.Float("epsilon")),
+        relu(call.attributes.Int("relu") != 0),
         count(static_cast<double>(std::max<size_t>(1, cut.rows * group_channels))) {}
 
-  double Inverse(float variance) const {
-    return 1.0 / std::sqrt(variance + call.attributes.Float("epsilon"));
-  }
+  double Inverse(float variance) const { return 1.0 / std::sqrt(variance + epsilon); }
   // Forward and backward both take the constants of a sample's channels from here, so that both see
   // ReLU switch at the same x. Elements are normalized by the statistics as they are stored.
   void SpreadStatistics(size_t sample, const float* mean, const float* variance) const {
@@ -73,8 +73,7 @@ struct GroupNormCall {
     }
   }
   ChannelNorm NormOf(size_t sample) const {
-    return {scratch.Floats(sample, kMean), scratch.Floats(sample, kScale), call.In<float>(2),
-            call.attributes.Int("relu") != 0};
+    return {scratch.Floats(sample, kMean), scratch.Floats(sample, kScale), call.In<float>(2), relu};
   }
   void Normalize(size_t sample, size_t chunk) const {
     NormalizeChunk(cut, sample, chunk, NormOf(sample), call.In<float>(0), call.Out<float>(0));
@@ -85,6 +84,8 @@ struct GroupNormCall {
   SampleScratch scratch;
   size_t groups;
   size_t group_channels;
+  double epsilon;
+  bool relu;
   double count;  // of elements in a group
 };
 

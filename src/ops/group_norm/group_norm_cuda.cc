@@ -1,7 +1,7 @@
 #include "thimble/ops/group_norm/group_norm_cuda.h"
 
 #include "thimble/ops/group_norm/group_norm_device.h"
-#include "thimble/ops/group_norm/reference.h"
+#include "thimble/ops/group_norm/group_sizes.h"
 
 namespace thimble {
 namespace {

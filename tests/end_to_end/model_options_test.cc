@@ -2,6 +2,7 @@
 // and names with options wherever a model's name goes.
 #include "tests/end_to_end/profile_checks.h"
 #include "tests/end_to_end/thimble_fixture.h"
+#include "tests/support/cuda_or_skip.h"
 
 namespace thimble {
 namespace {
@@ -118,6 +119,37 @@ TEST_F(ModelOptionsEndToEnd, ResumeWantsTheSameOptions) {
   Train("run", Options("wrn-10-1:dropout=0.3"));
   ExpectRefusal(Options("wrn-10-1:dropout=0.2") + "--out @/run --resume", 2,
                 "started with other settings");
+}
+
+class CudaModelOptionsEndToEnd : public ModelOptionsEndToEnd {
+ protected:
+  void SetUp() override {
+    ModelOptionsEndToEnd::SetUp();
+    THIMBLE_CUDA_OR_SKIP();
+  }
+};
+
+TEST_F(CudaModelOptionsEndToEnd, SameBitsTwiceAndAfterAStop) {
+  for (const char* model : kNames) {
+    SCOPED_TRACE(model);
+    const std::string base = Options(model) + "--device cuda --schedule constant";
+    const std::string one = Train(std::string("one-") + model, base);
+    EXPECT_EQ(SummaryOf(one)["planned_peak_bytes"], SummaryOf(one)["measured_peak_bytes"]);
+    ExpectSameRun(one, Train(std::string("two-") + model, base));
+    Train(std::string("run-") + model, base + " --steps 4");
+    EXPECT_TRUE(WeightsOf(Train(std::string("run-") + model, base + " --resume")) ==
+                WeightsOf(one));
+  }
+}
+
+// Another draw anywhere would show in the first loss.
+TEST_F(CudaModelOptionsEndToEnd, DropsWhatTheCpuDrops) {
+  const std::string base = Options("wrn-10-1:group-norm=8,dropout=0.3") + "--steps 1 ";
+  const auto loss = [&](const std::string& run) {
+    return ParseObject(MetricsOf(run).front())["loss"].get<double>();
+  };
+  EXPECT_NEAR(loss(Train("cuda", base + "--device cuda --math fp32")),
+              loss(Train("cpu", base + "--device cpu")), 1e-5);
 }
 
 }  // namespace

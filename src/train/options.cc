@@ -163,7 +163,7 @@ std::vector<Option> MakeOptions() {
   using C = TrainConfig;
   return {
       Text(
-          "model", "network: wrn-DEPTH-WIDTH, or FILE.toml (see `thimble models`)", true,
+          "model", "network: wrn-DEPTH-WIDTH[:OPTIONS], or FILE.toml (see `thimble models`)", true,
           [](C & c) -> auto& { return c.model; }),
       Data(),
       Integer(

@@ -23,8 +23,8 @@
 namespace thimble {
 
 // The inputs and outputs of one plan; nowhere where it has no such value. Evaluation has no
-// learning rate, an update nothing else; samples and epoch are there where images are augmented,
-// seen where a batch is trained in parts.
+// learning rate, an update nothing else; samples and epoch are there where something is
+// drawn (augmentation, dropout), seen where a batch is trained in parts.
 struct PlanPorts {
   TensorView images;
   TensorView labels;

@@ -42,7 +42,7 @@ class StepQueue {
  private:
   Result<void> LaunchPart(int64_t part, double learning_rate);
   void LaunchUpdate(int64_t batch_samples, double learning_rate);
-  // What the images of the part are augmented by.
+  // What random draws of the part depend on: augmentation, dropout.
   void WriteDraws(const PlanPorts& ports, int64_t part);
 
   const TrainingProgram& program_;

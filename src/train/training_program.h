@@ -44,8 +44,7 @@ Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual);
 
 struct TrainingProgram {
   ImageClassifier model;
-  // Of training: anything but kNone wants the inputs kSamplesInput and kEpochInput.
-  Augmentation augmentation = Augmentation::kNone;
+  Augmentation augmentation = Augmentation::kNone;  // of training
   Program program;
   std::vector<InitRule> inits;
   int64_t batch = 0;

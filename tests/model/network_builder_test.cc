@@ -218,6 +218,72 @@ TEST_F(NetworkBuilderTest, RejectsLabelsThatAreNoIntegers) {
   EXPECT_THAT(Error(), AllOf(HasSubstr("layer 'loss'"), HasSubstr("i32 expected")));
 }
 
+TEST_F(NetworkBuilderTest, GroupNormHasParametersAndNoStatistics) {
+  const ValueId y = net_.GroupNorm("gn", Images({2, 8, 8, 12}), 3);
+  EXPECT_EQ(net_.shape(y), (Shape{2, 8, 8, 12}));
+  const auto built = Finish();
+  const Node& node = built.graph.node(built.graph.value(y).producer);
+  EXPECT_EQ(node.op, "group_norm");
+  EXPECT_EQ(node.attributes.Int("groups"), 3);
+  EXPECT_EQ(built.graph.value(built.graph.Find("gn.weight")).shape, (Shape{12}));
+  EXPECT_EQ(built.graph.value(built.graph.Find("gn.bias")).role, Role::kParameter);
+  EXPECT_EQ(CountParameters(built.graph), 24);
+  EXPECT_EQ(built.inits.size(), 2U);
+  EXPECT_TRUE(built.graph.carries.empty());
+}
+
+TEST_F(NetworkBuilderTest, RejectsGroupsThatChannelsCannotBeCutInto) {
+  net_.GroupNorm("gn", Images({2, 8, 8, 12}), 5);
+  EXPECT_THAT(Error(), AllOf(HasSubstr("layer 'gn'"), HasSubstr("into 5 equal groups")));
+}
+
+TEST_F(NetworkBuilderTest, RejectsGroupNormOfAVector) {
+  net_.GroupNorm("gn", Images({12}), 3);
+  EXPECT_THAT(Error(), HasSubstr("layer 'gn': group norm of shape (12)"));
+}
+
+TEST_F(NetworkBuilderTest, DropoutsShareTheirInputsAndDrawForThemselves) {
+  net_.set_seed(9);
+  const ValueId x = net_.Relu(net_.BatchNorm("bn", Images()));
+  const ValueId first = net_.Dropout(x, 0.25);
+  const ValueId second = net_.Dropout(first, 0.5);
+  const Graph graph = Finish().graph;
+  const Node& node = graph.node(graph.value(first).producer);
+  const Node& next = graph.node(graph.value(second).producer);
+  EXPECT_EQ(node.op, "dropout");
+  EXPECT_EQ(node.layer, "bn");
+  EXPECT_EQ(graph.value(first).name, "bn.dropout");
+  EXPECT_EQ(node.attributes.Float("rate"), 0.25);
+  EXPECT_EQ(node.attributes.Int("seed"), 9);
+  EXPECT_EQ(node.attributes.Int("stream"), 0);
+  EXPECT_EQ(next.attributes.Int("stream"), 1);
+  EXPECT_EQ(node.inputs,
+            (std::vector<ValueId>{x, graph.Find(kSamplesInput), graph.Find(kEpochInput)}));
+  EXPECT_EQ(next.inputs[1], node.inputs[1]);
+  EXPECT_EQ(next.inputs[2], node.inputs[2]);
+  EXPECT_EQ(graph.value(node.inputs[1]).shape, (Shape{2}));
+  EXPECT_EQ(graph.value(node.inputs[1]).role, Role::kInput);
+}
+
+TEST_F(NetworkBuilderTest, EvaluationDropsNothing) {
+  NetworkBuilder net(BuiltinOps(), Mode::kEvaluate);
+  const ValueId x = net.Input("x", {2, 4}, DType::kF32);
+  EXPECT_EQ(net.Dropout(x, 0.5), x);
+  const auto built = std::move(net).Finish();
+  ASSERT_TRUE(built.ok());
+  EXPECT_FALSE(built->graph.Find(kSamplesInput).valid());
+}
+
+TEST_F(NetworkBuilderTest, RejectsRatesOfOneAndAbove) {
+  net_.Dropout(net_.BatchNorm("bn", Images()), 1.0);
+  EXPECT_THAT(Error(), AllOf(HasSubstr("layer 'bn'"), HasSubstr("rate is 1")));
+}
+
+TEST_F(NetworkBuilderTest, RejectsDropoutWithoutSamples) {
+  net_.Dropout(Images({}), 0.5);
+  EXPECT_THAT(Error(), HasSubstr("without a dimension for samples"));
+}
+
 TEST_F(NetworkBuilderTest, RejectsUnknownOps) {
   net_.Apply({.op = "warp", .inputs = {Images()}, .layer = "bridge"});
   EXPECT_THAT(Error(), HasSubstr("layer 'bridge': unknown op 'warp'"));

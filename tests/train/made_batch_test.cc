@@ -37,6 +37,18 @@ TEST(MadeBatch, FillsEveryInput) {
   EXPECT_THAT(Read<float>(run, kLearningRateInput), testing::ElementsAre(0.01F));
 }
 
+TEST(MadeBatch, FillsWhatDropoutDrawsFrom) {
+  TrainConfig config = TinyConfig();
+  config.model = "wrn-10-1:dropout=0.3";
+  const TinyRun run(config);
+  ASSERT_EQ(run.program.augmentation, Augmentation::kNone);
+  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.batch));
+  run.executor->Prepare(run.program.TrainPlan(run.program.batch));
+  batch.Write();
+  EXPECT_THAT(Read<int32_t>(run, kSamplesInput), testing::ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(Read<int32_t>(run, kEpochInput), testing::ElementsAre(1));
+}
+
 TEST(MadeBatch, LabelsStayBelowTheNumberOfClasses) {
   TrainConfig config = TinyConfig();
   config.data = "shapes:30,6";

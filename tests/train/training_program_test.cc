@@ -122,6 +122,24 @@ TEST(MakeTrainingProgramAugmented, OnlyTrainingPlansDraw) {
   }
 }
 
+TEST(MakeTrainingProgramWithDropout, OnlyTrainingPlansDraw) {
+  TrainConfig config = TinyConfig();
+  config.model = "wrn-10-1:dropout=0.3";
+  config.seed = 77;
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  EXPECT_EQ(program->augmentation, Augmentation::kNone);
+  const Program& planned = program->program;
+  for (size_t i = 0; i < planned.plans.size(); ++i) {
+    const bool training = planned.names[i].starts_with("train");
+    EXPECT_EQ(planned.plans[i].graph.Find(kSamplesInput).valid(), training) << planned.names[i];
+    for (const Node& node : planned.plans[i].graph.nodes) {
+      if (node.op != "dropout") continue;
+      EXPECT_EQ(node.attributes.Int("seed"), 77);
+    }
+  }
+}
+
 TEST(DescribeImageData, KnowsCifarWithoutItsFiles) {
   const auto cifar = DescribeImageData("cifar100");
   EXPECT_EQ(cifar->images.augmentation, Augmentation::kCropFlip);

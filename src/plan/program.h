@@ -8,12 +8,14 @@
 #include "thimble/base/result.h"
 #include "thimble/plan/draft.h"
 #include "thimble/plan/plan.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
 struct NamedGraph {
   std::string name;  // "train 100", "evaluate 64"
   Graph graph;
+  std::vector<TechniqueRecord> techniques = {};  // that made the graph what it is
 };
 
 struct Program {

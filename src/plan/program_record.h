@@ -12,6 +12,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/plan/program.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
@@ -27,17 +28,6 @@ struct StepRecord {
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 
-// What a technique did in this plan.
-struct TechniqueRecord {
-  std::string name;
-  std::string exactness;  // "same-bits", "equal", "lossy"
-  std::string what;       // in general
-  std::string done;       // here
-  int64_t saved_bytes = 0;
-  int64_t added_flops = 0;
-  friend bool operator==(const TechniqueRecord&, const TechniqueRecord&) = default;
-};
-
 struct PlanRecord {
   std::string name;    // "train 100"
   std::string device;  // "cpu", "cuda"
@@ -47,7 +37,7 @@ struct PlanRecord {
   int64_t forward_flops = 0;
   int64_t step_flops = 0;
   int64_t recompute_flops = 0;
-  std::vector<TechniqueRecord> techniques;
+  std::vector<TechniqueRecord> techniques;  // those of the graph, then those of the planner
   std::vector<StepRecord> steps;
   std::vector<Holding> holdings;
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;

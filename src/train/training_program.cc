@@ -6,10 +6,12 @@
 #include <set>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/device.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/model/model_file.h"
 #include "thimble/plan/memory/accounting.h"
+#include "thimble/plan/pass.h"
 
 namespace thimble {
 namespace {
@@ -61,6 +63,20 @@ PlanOptions MakePlanOptions(const TrainConfig& config) {
   options.skipped_passes = config.without;
   if (config.conv == "winograd") options.kernel_options.insert(config.conv);
   return options;
+}
+
+// What the configuration asks for that changes the graph of a batch of this size.
+std::vector<TechniqueRecord> GraphTechniques(const TrainConfig& config, const Graph& graph,
+                                             int64_t samples) {
+  const bool has_norm = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                    [](const Node& node) { return node.op == "batch_norm"; });
+  if (config.bn_group == 0 || !has_norm) return {};
+  const int64_t group = CutNearlyEqually(samples, config.bn_group).LargestSize();
+  return {
+      {.name = "ghost batch norm",
+       .exactness = std::string(Name(Exactness::kLossy)),
+       .what = "normalize parts of the batch by their own statistics",
+       .done = fmt::format("batch-norm statistics per {} sample{}", group, group == 1 ? "" : "s")}};
 }
 
 Result<void> AddEvaluation(const TrainingProgram& result, const OpRegistry& ops,
@@ -149,10 +165,12 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
 
   std::vector<NamedGraph> graphs;
   for (int64_t samples : train_sizes) {
-    THIMBLE_ASSIGN_OR_RETURN(Network network, BuildNetwork(result.model, ops, samples, Mode::kTrain,
-                                                           {result.augmentation, config.seed}));
+    THIMBLE_ASSIGN_OR_RETURN(Network network,
+                             BuildNetwork(result.model, ops, samples, Mode::kTrain,
+                                          {result.augmentation, config.seed}, config.bn_group));
     THIMBLE_TRY(AppendUpdate(network.graph, ops, network.loss, config.optimizer));
-    graphs.push_back({TrainName(samples), std::move(network.graph)});
+    std::vector<TechniqueRecord> techniques = GraphTechniques(config, network.graph, samples);
+    graphs.push_back({TrainName(samples), std::move(network.graph), std::move(techniques)});
     if (result.inits.empty()) result.inits = std::move(network.inits);
   }
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
@@ -165,6 +183,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
 TrainConfig PlainConfig(TrainConfig config) {
   const TrainConfig defaults;
   config.conv = defaults.conv;
+  config.bn_group = defaults.bn_group;
   config.scratch_bytes = defaults.scratch_bytes;
   config.budget_bytes = defaults.budget_bytes;
   config.without = defaults.without;

@@ -29,6 +29,12 @@ Result<std::vector<Shape>> BatchNormUpdateShapes(const OpCall& call) {
   return std::vector<Shape>{running, running};
 }
 
+// Six for each channel; to combine parts, a sum of means and one of squared distances for each.
+int64_t UpdateFlops(const OpCall& call) {
+  const int64_t combined = call.inputs[2].rank() == 2 ? 7 * call.inputs[2].elements() : 0;
+  return 6 * call.inputs[0].elements() + combined;
+}
+
 }  // namespace
 
 // A few hundred numbers for each layer are no work for threads: on a CPU the reference is the only
@@ -48,7 +54,7 @@ OpDef Make_batch_norm_update() {
       .NoGradient("updates are not differentiated")
       .OutputMayReuse("next_mean", "running_mean")
       .OutputMayReuse("next_variance", "running_variance")
-      .Flops(PerOutputElement(6))
+      .Flops(UpdateFlops)
       .Kernels({
 #include "thimble/ops/batch_norm_update/kernels.inc"
       })

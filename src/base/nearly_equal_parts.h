@@ -24,6 +24,10 @@ struct NearlyEqualParts {
     const int64_t in_larger = total % parts * (size + 1);
     return index < in_larger ? index / (size + 1) : total % parts + (index - in_larger) / size;
   }
+  // How much of the whole part i is: 1 where it is the only one. Requires a total above zero.
+  constexpr double Share(int64_t i) const {
+    return static_cast<double>(Size(i)) / static_cast<double>(total);
+  }
   // The size of the first part; no other is larger.
   constexpr int64_t LargestSize() const { return Size(0); }
 };

@@ -36,11 +36,12 @@ ValueId DrawnImages(NetworkBuilder& net, ValueId images, int64_t batch, const Im
 }  // namespace
 
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode, const ImageDraws& draws) {
+                             Mode mode, const ImageDraws& draws, int64_t batch_norm_group) {
   const ImageSpec& spec = model.images;
   THIMBLE_TRY(CheckImages(spec, batch));
   NetworkBuilder net(ops, mode);
   net.set_seed(draws.seed);
+  net.set_batch_norm_group(batch_norm_group);
   const ValueId images =
       net.Input(kImagesInput, {batch, spec.height, spec.width, spec.channels}, DType::kU8);
   const ValueId labels = net.Input(kLabelsInput, {batch}, DType::kI32);

@@ -141,19 +141,20 @@ ValueId NetworkBuilder::BatchNorm(const std::string& name, ValueId x) {
                   .attributes = {{"epsilon", kBatchNormEpsilon}},
                   .layer = name});
   }
-  const auto outputs = Append({.op = "batch_norm",
-                               .inputs = {x, gamma, beta},
-                               .attributes = {{"epsilon", kBatchNormEpsilon}},
-                               .layer = name});
+  const auto outputs =
+      Append({.op = "batch_norm",
+              .inputs = {x, gamma, beta},
+              .attributes = {{"epsilon", kBatchNormEpsilon}, {"group", batch_norm_group_}},
+              .layer = name});
   if (failed()) return {};
   const int64_t count = channels == 0 ? 0 : shape(x).elements() / channels;
-  auto updated =
-      AppendUpdateNode(graph_, ops_,
-                       {.op = "batch_norm_update",
-                        .inputs = {mean, variance, outputs[1], outputs[2]},
-                        .attributes = {{"momentum", kBatchNormMomentum}, {"count", count}},
-                        .layer = name},
-                       {mean, variance});
+  auto updated = AppendUpdateNode(
+      graph_, ops_,
+      {.op = "batch_norm_update",
+       .inputs = {mean, variance, outputs[1], outputs[2]},
+       .attributes = {{"momentum", kBatchNormMomentum}, {"count", count}, {"samples", shape(x)[0]}},
+       .layer = name},
+      {mean, variance});
   if (!updated.ok()) Fail(updated.error());
   return outputs[0];
 }

@@ -8,6 +8,7 @@
 #include "thimble/base/result.h"
 #include "thimble/plan/draft.h"
 #include "thimble/plan/plan.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
@@ -15,6 +16,7 @@ struct NamedGraph {
   std::string name;  // "train 100", "evaluate 64"
   Graph graph;
   int64_t runs_per_step = 0;  // see Program
+  std::vector<TechniqueRecord> techniques = {};  // that made the graph what it is
 };
 
 struct Program {

@@ -23,7 +23,7 @@ StepRecord RecordOf(const Plan& plan, const Step& step, const OpRegistry& ops) {
 }
 
 std::vector<TechniqueRecord> Techniques(const Plan& plan) {
-  std::vector<TechniqueRecord> techniques;
+  std::vector<TechniqueRecord> techniques = plan.graph_techniques;
   for (const auto& pass : PlanPasses()) {
     const PassInfo info = pass->Info();
     for (const Decision& decision : plan.decisions) {

@@ -13,6 +13,7 @@
 #include "thimble/plan/cost.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/plan/program.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
@@ -28,17 +29,6 @@ struct StepRecord {
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 
-// What a technique did in this plan.
-struct TechniqueRecord {
-  std::string name;
-  std::string exactness;  // "same-bits", "equal", "lossy"
-  std::string what;       // in general
-  std::string done;       // here
-  int64_t saved_bytes = 0;
-  int64_t added_flops = 0;
-  friend bool operator==(const TechniqueRecord&, const TechniqueRecord&) = default;
-};
-
 struct PlanRecord {
   std::string name;           // "train 100"
   std::string device;         // "cpu", "cuda"
@@ -49,7 +39,7 @@ struct PlanRecord {
   int64_t forward_flops = 0;  // of one run, and so are the others
   int64_t step_flops = 0;
   int64_t recompute_flops = 0;
-  std::vector<TechniqueRecord> techniques;
+  std::vector<TechniqueRecord> techniques;  // those of the graph, then those of the planner
   std::vector<StepRecord> steps;
   std::vector<Holding> holdings;
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;

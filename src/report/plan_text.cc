@@ -6,6 +6,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/plan/layer_record.h"
+#include "thimble/plan/pass.h"
 #include "thimble/report/known_peaks.h"
 #include "thimble/report/text_table.h"
 #include "thimble/report/units.h"
@@ -153,6 +154,13 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   return style.Paint(Ink::kBad, text) + "\n";
 }
 
+// What changes results, so that nobody is surprised; nothing for what keeps the bits.
+std::string TechniqueLine(const TechniqueRecord& technique) {
+  if (technique.name == "kernels") return fmt::format("{}: equal to rounding\n", technique.done);
+  if (technique.exactness == Name(Exactness::kSameBits)) return {};
+  return fmt::format("{}, {}: {}\n", technique.name, technique.exactness, technique.done);
+}
+
 }  // namespace
 
 std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
@@ -166,12 +174,7 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
   if (answer.with_layers) text += LayerTable(answer.record, style) + "\n";
   text += TotalsTable(answer, account, style);
   if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
-  for (const TechniqueRecord& technique : plan.techniques) {
-    if (technique.name == "kernels") text += fmt::format("{}: equal to rounding\n", technique.done);
-    if (technique.name == "microbatch") {
-      text += fmt::format("microbatch: {}; {}\n", technique.done, technique.exactness);
-    }
-  }
+  for (const TechniqueRecord& technique : plan.techniques) text += TechniqueLine(technique);
   if (answer.budget_bytes > 0) text += fmt::format("\n{}", BudgetText(answer, style));
   return text;
 }

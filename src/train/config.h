@@ -31,6 +31,7 @@ struct TrainConfig {
   uint64_t seed = 1;
   std::string init = {};        // weights to start from, instead of random ones
   std::string conv = "direct";  // or winograd: fewer multiplications, other roundings
+  int64_t bn_group = 0;         // samples that share batch-norm statistics; 0: the whole batch
   // Memory
   int64_t scratch_bytes = 1 << 20;     // per thread
   int64_t budget_bytes = 0;            // 0: no limit

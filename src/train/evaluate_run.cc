@@ -12,6 +12,7 @@
 namespace thimble {
 
 TrainConfig EvaluationConfig(TrainConfig run) {
+  run.bn_group = 0;  // statistics of batches play no part
   if (run.microbatch == 0) return run;
   run.batch = CutNearlyEqually(run.batch, run.microbatch).LargestSize();
   run.microbatch = 0;

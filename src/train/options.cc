@@ -208,6 +208,9 @@ std::vector<Option> MakeOptions() {
           "conv",
           "direct, or winograd: a quarter of the multiplications of 3x3 filters, other roundings",
           true, [](C & c) -> auto& { return c.conv; }),
+      Integer(
+          "bn-group", "samples that share batch-norm statistics; 0: the whole batch", true, 0,
+          [](C & c) -> auto& { return c.bn_group; }),
       Size(
           "scratch", "bytes per thread for packed panels; a GPU has as much as 16 threads",
           [](C & c) -> auto& { return c.scratch_bytes; }),
@@ -317,6 +320,10 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.microbatch < 0 || config.microbatch > config.batch) {
     return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch, {}",
                                 config.microbatch, config.batch));
+  }
+  if (config.bn_group < 0 || config.bn_group > config.batch) {
+    return BadInput(fmt::format("--bn-group {}: expected 0 to the {} samples of --batch",
+                                config.bn_group, config.batch));
   }
   if (config.threads > kMaxThreads) {
     return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));

@@ -69,6 +69,20 @@ PlanOptions MakePlanOptions(const TrainConfig& config) {
   return options;
 }
 
+// What the configuration asks for that changes the graph of a batch of this size.
+std::vector<TechniqueRecord> GraphTechniques(const TrainConfig& config, const Graph& graph,
+                                             int64_t samples) {
+  const bool has_norm = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                    [](const Node& node) { return node.op == "batch_norm"; });
+  if (config.bn_group == 0 || !has_norm) return {};
+  const int64_t group = CutNearlyEqually(samples, config.bn_group).LargestSize();
+  return {
+      {.name = "ghost batch norm",
+       .exactness = std::string(Name(Exactness::kLossy)),
+       .what = "normalize parts of the batch by their own statistics",
+       .done = fmt::format("batch-norm statistics per {} sample{}", group, group == 1 ? "" : "s")}};
+}
+
 Result<void> AddEvaluation(const TrainingProgram& result, const OpRegistry& ops,
                            const std::set<int64_t, std::greater<>>& sizes,
                            std::vector<NamedGraph>& graphs) {
@@ -91,15 +105,21 @@ class TrainingGraphs {
     if (program_.in_parts()) return AddParts(samples, full, graphs);
     THIMBLE_ASSIGN_OR_RETURN(Network network, Forward(samples));
     THIMBLE_TRY(AppendUpdate(network.graph, ops_, network.loss, config_.optimizer));
-    graphs.push_back({TrainName(samples), std::move(network.graph), full ? 1 : 0});
+    Add(TrainName(samples), std::move(network.graph), full ? 1 : 0, samples, graphs);
     return {};
   }
 
  private:
+  void Add(std::string name, Graph graph, int64_t runs, int64_t samples,
+           std::vector<NamedGraph>& graphs) const {
+    std::vector<TechniqueRecord> techniques = GraphTechniques(config_, graph, samples);
+    graphs.push_back({std::move(name), std::move(graph), runs, std::move(techniques)});
+  }
+
   Result<Network> Forward(int64_t samples) {
     THIMBLE_ASSIGN_OR_RETURN(Network network,
                              BuildNetwork(program_.model, ops_, samples, Mode::kTrain,
-                                          {program_.augmentation, config_.seed}));
+                                          {program_.augmentation, config_.seed}, config_.bn_group));
     if (program_.inits.empty()) program_.inits = network.inits;
     return network;
   }
@@ -118,7 +138,7 @@ class TrainingGraphs {
                                  MakeUpdateGraph(network.graph, ops_, config_.optimizer, share));
       }
       THIMBLE_TRY(AppendSums(network.graph, ops_, network.loss, share));
-      graphs.push_back({PartName(share), std::move(network.graph), full ? end - first : 0});
+      Add(PartName(share), std::move(network.graph), full ? end - first : 0, share.samples, graphs);
       first = end;
     }
     graphs.push_back({UpdateName(batch), std::move(update), full ? 1 : 0});
@@ -270,6 +290,7 @@ TrainConfig PlainConfig(TrainConfig config) {
   const TrainConfig defaults;
   config.microbatch = defaults.microbatch;
   config.conv = defaults.conv;
+  config.bn_group = defaults.bn_group;
   config.scratch_bytes = defaults.scratch_bytes;
   config.budget_bytes = defaults.budget_bytes;
   config.without = defaults.without;

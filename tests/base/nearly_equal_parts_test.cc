@@ -36,6 +36,12 @@ TEST(NearlyEqualPartsTest, OfNothingThereIsOneEmptyPart) {
   EXPECT_EQ(Sizes(CutNearlyEqually(0, 5)), (Numbers{0}));
 }
 
+TEST(NearlyEqualPartsTest, SharesAreOfTheWhole) {
+  EXPECT_EQ(CutNearlyEqually(8, 5).Share(1), 0.5);
+  EXPECT_EQ(CutNearlyEqually(5, 3).Share(1), 0.4);
+  EXPECT_EQ(CutNearlyEqually(7, 9).Share(0), 1);
+}
+
 // The contract, for all small numbers: the fewest parts, contiguous and nearly equal.
 TEST(NearlyEqualPartsTest, EveryIndexLiesInTheRightPart) {
   for (int64_t total = 1; total <= 40; ++total) {

@@ -100,9 +100,10 @@ TEST_F(MicrobatchEndToEnd, PlanSaysWhatPartsDo) {
   EXPECT_EQ(plain["savings"]["offered"][0]["name"], "--microbatch 10");
   EXPECT_EQ(plain["savings"]["offered"][0]["arena_bytes"], parts["arena_bytes"]);
   EXPECT_EQ(plain["savings"]["offered"][0]["step_flops"], parts["flops"]["step"]);
-  EXPECT_THAT(RunWell("plan --model wrn-10-1 --batch 8 --microbatch 3").out,
-              HasSubstr("microbatch: 3 parts of at most 3 samples; lossy: batch-norm statistics "
-                        "per 3 samples"));
+  EXPECT_THAT(
+      RunWell("plan --model wrn-10-1 --batch 8 --microbatch 3").out,
+      HasSubstr("microbatch, lossy: batch-norm statistics per 3 samples: 3 parts of at most "
+                "3 samples\n"));
 }
 
 TEST_F(MicrobatchEndToEnd, ProfileRunsWholeSteps) {

@@ -64,6 +64,18 @@ TEST_F(ProgramRecordTest, TechniquesHaveClassAndSaving) {
   }
 }
 
+TEST_F(ProgramRecordTest, TechniquesOfTheGraphComeFirst) {
+  const TechniqueRecord ghost{"ghost", "lossy", "in general", "here", 3, 4};
+  const Program program =
+      PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages()), 0, {ghost}},
+                  {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}});
+  const ProgramRecord record = RecordOf(program, BuiltinOps());
+  ASSERT_EQ(record.plans[0].techniques.size(), record_.plans[0].techniques.size() + 1);
+  EXPECT_EQ(record.plans[0].techniques[0], ghost);
+  EXPECT_EQ(record.plans[0].techniques[1], record_.plans[0].techniques[0]);
+  EXPECT_EQ(record.plans[1].techniques, record_.plans[1].techniques);
+}
+
 TEST_F(ProgramRecordTest, CategoriesAndGapsAreTheArena) {
   for (size_t i = 0; i < 2; ++i) {
     const MemoryAccount account = Account(record_.plans[i]);

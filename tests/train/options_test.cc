@@ -90,6 +90,7 @@ TEST(Options, WrongIntegers) {
   }
   EXPECT_EQ(Refusal("epochs", "-1"), "--epochs -1: expected a whole number, at least 0");
   EXPECT_EQ(Refusal("seed", "-1"), "--seed -1: expected a whole number, at least 0");
+  EXPECT_EQ(Refusal("bn-group", "-1"), "--bn-group -1: expected a whole number, at least 0");
   EXPECT_EQ(Refusal("log-every", "0"), "--log-every 0: expected a whole number, at least 1");
 }
 
@@ -134,6 +135,7 @@ TEST(CheckConfig, TakesTheDefaultsAndTheBorders) {
   TrainConfig config;
   config.batch = 1;
   config.microbatch = 1;
+  config.bn_group = 1;
   config.threads = 1024;
   config.prefetch = 1024;
   config.scratch_bytes = 16 << 10;
@@ -155,6 +157,10 @@ TEST(CheckConfig, NamesWhatIsWrong) {
             "--microbatch 101: must be from 1 to the batch, 100");
   EXPECT_EQ(with([](auto& c) { c.microbatch = -1; }),
             "--microbatch -1: must be from 1 to the batch, 100");
+  EXPECT_EQ(with([](auto& c) { c.bn_group = 101; }),
+            "--bn-group 101: expected 0 to the 100 samples of --batch");
+  EXPECT_EQ(with([](auto& c) { c.bn_group = -1; }),
+            "--bn-group -1: expected 0 to the 100 samples of --batch");
   EXPECT_EQ(with([](auto& c) { c.threads = 1025; }), "--threads 1025: at most 1024");
   EXPECT_EQ(with([](auto& c) { c.prefetch = 1025; }), "--prefetch 1025: at most 1024");
   EXPECT_EQ(with([](auto& c) { c.scratch_bytes = 16383; }),

@@ -190,6 +190,54 @@ TEST(StepQueue, BatchNormSeesTheParts) {
   EXPECT_GT(difference, 1e-4);
 }
 
+// Ghost batch norm normalises the same parts in one run: the same step to rounding.
+TEST(StepQueue, PartsAreGhostBatchNorm) {
+  for (const int64_t size : {1, 2, 3, 5}) {
+    TrainConfig config = SevenAtATime(0);
+    config.bn_group = size;
+    QueueRun ghost(config, NormNetwork);
+    QueueRun parts(SevenAtATime(size), NormNetwork);
+    const double loss = ghost.Train(1)[0].loss;
+    EXPECT_NEAR(parts.Train(1)[0].loss, loss, 1e-5 * loss) << size;
+    for (const char* name : {"momentum.conv.weight", "momentum.bn.weight", "momentum.bn.bias",
+                             "momentum.fc.weight", "bn.running_mean", "bn.running_var"}) {
+      ExpectEqualToRounding(parts.Resident(name), ghost.Resident(name),
+                            fmt::format("{} in parts of {}", name, size));
+    }
+  }
+}
+
+// Groups inside parts: seven in parts of four and three, these in groups of two and one.
+TEST(StepQueue, PartsMayHaveGroups) {
+  TrainConfig config = SevenAtATime(4);
+  config.bn_group = 2;
+  QueueRun both(config, NormNetwork);
+  QueueRun pairs(SevenAtATime(2), NormNetwork);  // 2, 2, 2, 1, as 2, 2 | 2, 1
+  both.Train(3);
+  pairs.Train(3);
+  for (const char* name : {"conv.weight", "bn.weight", "bn.running_mean", "bn.running_var"}) {
+    ExpectEqualToRounding(both.Resident(name), pairs.Resident(name), name);
+  }
+}
+
+// Group norm keeps to a sample and dropout to its draws: parts change nothing but roundings.
+TEST(StepQueue, GroupNormAndDropoutDoNotNoticeParts) {
+  const auto wide = [](const ImageSpec& images) {
+    return FindModel("wrn-10-1:group-norm=8,dropout=0.3", images).value();
+  };
+  QueueRun whole(SevenAtATime(0), wide);
+  const double loss = whole.Train(1)[0].loss;
+  for (const int64_t microbatch : {1, 3}) {
+    QueueRun parts(SevenAtATime(microbatch), wide);
+    EXPECT_NEAR(parts.Train(1)[0].loss, loss, 1e-5 * loss);
+    for (const InitRule& rule : whole.program().inits) {
+      const std::string momentum = kMomentumPrefix + rule.name;
+      ExpectEqualToRounding(parts.Resident(momentum), whole.Resident(momentum),
+                            fmt::format("{} in parts of {}", momentum, microbatch));
+    }
+  }
+}
+
 TEST(StepQueue, AnyNumberOfThreadsGivesTheSameBits) {
   TrainConfig config = SevenAtATime(3);
   QueueRun one(config, NormNetwork);

@@ -63,6 +63,38 @@ TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
   EXPECT_EQ(residents.Find(RingImagesName(3)), nullptr);
 }
 
+TEST(TrainingProgram, GhostBatchNormIsATechniqueOfTraining) {
+  TrainConfig config = TinyConfig();
+  config.bn_group = 3;
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {9, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok());
+  const auto done = [&](size_t plan) {
+    const auto& techniques = program->program.plans[plan].graph_techniques;
+    return techniques.empty() ? "" : techniques[0].exactness + ": " + techniques[0].done;
+  };
+  // Four samples are cut into two and two.
+  EXPECT_EQ(done(program->TrainPlan(4)), "lossy: batch-norm statistics per 2 samples");
+  EXPECT_EQ(done(program->TrainPlan(1)), "lossy: batch-norm statistics per 1 sample");
+  EXPECT_EQ(done(program->EvaluatePlan(4)), "");
+}
+
+TEST(TrainingProgram, GhostBatchNormNeedsANorm) {
+  TrainConfig config = TinyConfig();
+  config.bn_group = 2;
+  const ImageClassifier flat{"flat", ImageSpec{}, [](NetworkBuilder& net, ValueId x) {
+                               return net.Linear("fc", net.GlobalAveragePool(x), 10);
+                             }};
+  const auto program = MakeTrainingProgram(config, flat, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok());
+  EXPECT_TRUE(program->main_plan().graph_techniques.empty());
+}
+
+TEST(TrainingProgram, PlainIsWithoutGhostBatchNorm) {
+  TrainConfig config = TinyConfig();
+  config.bn_group = 1;
+  EXPECT_EQ(PlainConfig(config).bn_group, 0);
+}
+
 TEST(TrainingProgram, PlainIsWithAllPasses) {
   TrainConfig config = TinyConfig();
   const auto with = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());

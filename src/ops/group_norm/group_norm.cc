@@ -17,7 +17,7 @@ namespace thimble {
 namespace {
 
 // (B, groups) for x of shape (B, ..., C).
-Result<Shape> StatisticsShape(const OpCall& call) {
+Result<Shape> GroupStatisticsShape(const OpCall& call) {
   const int64_t groups = call.attributes.Int("groups");
   THIMBLE_TRY(RequireAtLeast("groups", groups, 1));
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
@@ -28,21 +28,21 @@ Result<Shape> StatisticsShape(const OpCall& call) {
   return Shape{call.inputs[0][0], groups};
 }
 
-Result<Shape> RequireGammaAndBeta(const OpCall& call) {
+Result<void> RequireGammaAndBeta(const OpCall& call) {
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
-  THIMBLE_TRY(RequireChannels({"gamma", "beta"}, call.inputs.subspan(1), channels));
-  return channels;
+  THIMBLE_TRY(RequireShape("gamma", call.inputs[1], channels));
+  return RequireShape("beta", call.inputs[2], channels);
 }
 
 Result<std::vector<Shape>> GroupNormShapes(const OpCall& call) {
-  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, StatisticsShape(call));
-  THIMBLE_ASSIGN_OR_RETURN([[maybe_unused]] const Shape channels, RequireGammaAndBeta(call));
+  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, GroupStatisticsShape(call));
+  THIMBLE_TRY(RequireGammaAndBeta(call));
   return std::vector<Shape>{call.inputs[0], statistics, statistics};
 }
 
 Result<std::vector<Shape>> GroupNormApplyShapes(const OpCall& call) {
-  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, StatisticsShape(call));
-  THIMBLE_ASSIGN_OR_RETURN([[maybe_unused]] const Shape channels, RequireGammaAndBeta(call));
+  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, GroupStatisticsShape(call));
+  THIMBLE_TRY(RequireGammaAndBeta(call));
   THIMBLE_TRY(RequireShape("mean", call.inputs[3], statistics));
   THIMBLE_TRY(RequireShape("variance", call.inputs[4], statistics));
   return std::vector<Shape>{call.inputs[0]};

@@ -17,7 +17,8 @@
 namespace thimble {
 namespace {
 
-// Enough to keep 32 threads busy, few enough that the partial sums of 128 channels stay at 64 KiB.
+// Of a part. Enough to keep 32 threads busy, few enough that the partial sums of 128 channels stay
+// at 64 KiB.
 constexpr size_t kMaxChunks = 32;
 
 // Of some samples of x.

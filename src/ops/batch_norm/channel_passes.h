@@ -6,7 +6,8 @@
 // a part are cut into chunks by their number alone, so that a part gives the bits that it would
 // give alone. A reduction gives one partial result per chunk, and those of a part are combined in
 // the order of the chunks, so results do not depend on the number of threads. The chunks of all
-// parts are one job of the pool: many small parts cost no more than one large one.
+// parts are one job of the pool, so that many small parts keep all threads as busy as one large
+// one.
 #pragma once
 
 #include <algorithm>

@@ -11,6 +11,7 @@
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/cost.h"
+#include "thimble/plan/program_record.h"
 #include "thimble/report/text_table.h"
 #include "thimble/train/initialize.h"
 
@@ -38,20 +39,23 @@ struct OpRow {
   NodeCost cost;
 };
 
-std::vector<OpRow> RowsByOp(const Plan& plan, const std::vector<double>& seconds,
-                            const MachinePeaks& peaks) {
-  std::map<std::string, OpRow> by_op;
+// Adds the ops of a plan that runs so often in a step; `seconds` are of all these runs.
+void AddPlan(const Plan& plan, int64_t runs, const std::vector<double>& seconds,
+             const MachinePeaks& peaks, std::map<std::string, OpRow>& by_op) {
   for (size_t step = 0; step < seconds.size(); ++step) {
     const Node& node = plan.graph.node(plan.steps[step].node);
     const NodeCost cost = CostOf(plan.graph, BuiltinOps(), node);
     OpRow& row = by_op[node.op];
     row.op = node.op;
-    ++row.calls;
+    row.calls += runs;
     row.seconds += seconds[step];
-    row.limit_seconds += peaks.LimitSeconds(node.op, cost);
-    row.cost.flops += cost.flops;
-    row.cost.bytes += cost.bytes;
+    row.limit_seconds += static_cast<double>(runs) * peaks.LimitSeconds(node.op, cost);
+    row.cost.flops += runs * cost.flops;
+    row.cost.bytes += runs * cost.bytes;
   }
+}
+
+std::vector<OpRow> Sorted(const std::map<std::string, OpRow>& by_op) {
   std::vector<OpRow> rows;
   for (const auto& [op, row] : by_op) rows.push_back(row);
   std::sort(rows.begin(), rows.end(),
@@ -96,17 +100,11 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
     : config_(config),
       program_(std::move(program)),
       executor_(std::move(executor)),
-      train_plan_(program_.TrainPlan(program_.batch)),
-      batch_(program_, *executor_),
-      op_seconds_(plan().steps.size()) {
+      step_(program_, *executor_) {
   InitializeResidents(*executor_, program_.inits, config_.seed);
+  ForgetOps();
   // The first run is audited; in the second one a device may record what it repeats ever after.
   RunGroup(2);
-}
-
-void StepTimer::Prepare() {
-  executor_->Prepare(train_plan_);
-  batch_.Write();
 }
 
 size_t StepTimer::steps_per_group() const {
@@ -116,10 +114,7 @@ size_t StepTimer::steps_per_group() const {
 }
 
 void StepTimer::Enqueue(size_t steps) {
-  for (size_t step = 0; step < steps; ++step) {
-    Prepare();
-    executor_->Run(train_plan_);
-  }
+  for (size_t step = 0; step < steps; ++step) step_.Run();
 }
 
 double StepTimer::RunGroup(size_t steps) {
@@ -131,10 +126,12 @@ double StepTimer::RunGroup(size_t steps) {
 }
 
 double StepTimer::RunTimedStep() {
-  Prepare();
   ++num_op_steps_;
   const auto begin = Clock::now();
-  executor_->RunTimed(train_plan_, op_seconds_);
+  step_.ForEachRun([&](size_t index, bool first_part) {
+    step_.Prepare(index, first_part);
+    executor_->RunTimed(step_.plan(index), op_seconds_[index]);
+  });
   return SecondsSince(begin);
 }
 
@@ -168,7 +165,10 @@ void StepTimer::MeasureOps() {
 }
 
 void StepTimer::ForgetOps() {
-  std::fill(op_seconds_.begin(), op_seconds_.end(), 0.0);
+  op_seconds_.clear();
+  for (size_t index = 0; index < step_.num_plans(); ++index) {
+    op_seconds_.emplace_back(program_.program.plans[step_.plan(index)].steps.size(), 0.0);
+  }
   num_op_steps_ = 0;
 }
 
@@ -179,10 +179,11 @@ Result<MachinePeaks> StepTimer::MeasurePeaks() {
 
 std::string StepTimer::ToJson() const {
   const double median = step_seconds_[step_seconds_.size() / 2];
-  const double flops = static_cast<double>(CostOf(plan().graph, BuiltinOps()).step_flops);
+  const double flops = static_cast<double>(StepCost(program_.program, BuiltinOps()).step_flops);
   nlohmann::json line = {
       {"model", config_.model},
       {"batch", program_.batch},
+      {"microbatch", program_.microbatch},
       {"device", executor_->device().name()},
       {"math", ResolvedMath(config_)},
       {"steps", num_steps_},
@@ -200,9 +201,13 @@ std::string StepTimer::ToJson() const {
 }
 
 std::string StepTimer::OpTable(const MachinePeaks& peaks) const {
-  std::vector<double> seconds = op_seconds_;
-  for (double& sum : seconds) sum /= static_cast<double>(num_op_steps_);
-  const std::vector<OpRow> rows = RowsByOp(plan(), seconds, peaks);
+  std::map<std::string, OpRow> by_op;
+  for (size_t index = 0; index < step_.num_plans(); ++index) {
+    std::vector<double> seconds = op_seconds_[index];
+    for (double& sum : seconds) sum /= static_cast<double>(num_op_steps_);
+    AddPlan(program_.program.plans[step_.plan(index)], step_.runs(index), seconds, peaks, by_op);
+  }
+  const std::vector<OpRow> rows = Sorted(by_op);
   const OpRow total = Total(rows);
   TextTable table({"op", "calls", "ms", "share", "GFLOP/s", "GB/s", "limit ms", "reached"});
   for (const OpRow& row : rows) table.AddRow(Cells(row, total.seconds));

@@ -40,11 +40,8 @@ class StepTimer {
 
  private:
   StepTimer(const TrainConfig& config, TrainingProgram program, std::unique_ptr<Executor> executor);
-  const Plan& plan() const { return program_.main_plan(); }
   bool on_gpu() const { return executor_->device().kind() == DeviceKind::kCuda; }
   size_t steps_per_group() const;
-  // Makes the next run ready.
-  void Prepare();
   void Enqueue(size_t steps);
   void ForgetOps();
   // Both return how long it took.
@@ -55,12 +52,12 @@ class StepTimer {
   TrainConfig config_;
   TrainingProgram program_;
   std::unique_ptr<Executor> executor_;
-  size_t train_plan_ = 0;
-  MadeBatch batch_;
+  MadeStep step_;
   size_t num_steps_ = 0;
   std::vector<double> step_seconds_;  // by group, sorted
   size_t num_op_steps_ = 0;
-  std::vector<double> op_seconds_;  // by step of the plan; all num_op_steps_ together
+  // By plan of the step and step of that plan; all runs of num_op_steps_ together.
+  std::vector<std::vector<double>> op_seconds_;
 };
 
 }  // namespace thimble

@@ -12,7 +12,7 @@ install(EXPORT thimbleTargets NAMESPACE thimble:: DESTINATION ${package_folder})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION include/thimble
   FILES_MATCHING PATTERN "*.h"
   PATTERN "*-inl.h" EXCLUDE
-  REGEX "/ops/[^/.]+$" EXCLUDE
+  REGEX "/src/ops/[^/.]+$" EXCLUDE
   PATTERN "safetensors_parser.h" EXCLUDE
   PATTERN "toml_parser.h" EXCLUDE
   PATTERN "json_member.h" EXCLUDE)

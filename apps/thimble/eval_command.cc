@@ -23,6 +23,7 @@ Result<int> RunEval(const EvalFlags& flags) {
   std::string weights = flags.weights;
   if (!flags.run.empty()) {
     THIMBLE_TRY(ReadRunConfig(flags.run, defaults));
+    defaults = EvaluationConfig(std::move(defaults));
     if (weights.empty()) weights = flags.run + "/weights.safetensors";
   }
   if (weights.empty()) return BadInput("eval: name a run folder, or --weights FILE with --model");

@@ -27,9 +27,10 @@ Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& plan
   PlanAnswer answer{.model = config.model,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
-                    .record = RecordOf(planned.program, ops)};
+                    .record = {}};
   THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, planned.model, ops));
   answer.plain_arena_bytes = answer.savings->plain_arena_bytes;
+  answer.record = RecordOf(planned, ops, answer.plain_arena_bytes);
   if (!answer.fits()) {
     THIMBLE_ASSIGN_OR_RETURN(answer.largest_batch, LargestBatchWithin(config, planned.model, ops));
   }

@@ -16,26 +16,28 @@ enum class RandomPurpose : uint32_t {
   kShapes = 4,
   kSplit = 5,
   kTest = 6,
+  kDropout = 7,
 };
+
+// Multipliers, key increments and rounds of the published generator (Salmon et al., 2011).
+inline constexpr uint64_t kPhiloxMultiplier0 = 0xD2511F53;
+inline constexpr uint64_t kPhiloxMultiplier1 = 0xCD9E8D57;
+inline constexpr uint32_t kPhiloxIncrement0 = 0x9E3779B9;
+inline constexpr uint32_t kPhiloxIncrement1 = 0xBB67AE85;
+inline constexpr int kPhiloxRounds = 10;
 
 // Four uniform 32-bit words for one (key, counter).
 constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 2> key,
                                              std::array<uint32_t, 4> counter) {
-  // Multipliers and key increments of the published generator (Salmon et al., 2011).
-  constexpr uint64_t kMultiplier0 = 0xD2511F53;
-  constexpr uint64_t kMultiplier1 = 0xCD9E8D57;
-  constexpr uint32_t kIncrement0 = 0x9E3779B9;
-  constexpr uint32_t kIncrement1 = 0xBB67AE85;
-  constexpr int kRounds = 10;
-  for (int round = 0; round < kRounds; ++round) {
-    const uint64_t product0 = kMultiplier0 * counter[0];
-    const uint64_t product1 = kMultiplier1 * counter[2];
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t product0 = kPhiloxMultiplier0 * counter[0];
+    const uint64_t product1 = kPhiloxMultiplier1 * counter[2];
     counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
                static_cast<uint32_t>(product1),
                static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
                static_cast<uint32_t>(product0)};
-    key[0] += kIncrement0;
-    key[1] += kIncrement1;
+    key[0] += kPhiloxIncrement0;
+    key[1] += kPhiloxIncrement1;
   }
   return counter;
 }
@@ -56,6 +58,7 @@ class RandomSource {
     return Philox4x32(
         key_, {static_cast<uint32_t>(element), static_cast<uint32_t>(element >> 32), sample, step});
   }
+  constexpr std::array<uint32_t, 2> key() const { return key_; }
 
  private:
   std::array<uint32_t, 2> key_ = {};

@@ -47,7 +47,11 @@ int64_t TrainBatches::IndexOf(const BatchRange& range, int64_t i) const {
 
 Result<void> TrainBatches::Fill(int64_t step, std::span<uint8_t> images,
                                 std::span<int32_t> labels) const {
-  const BatchRange range = BatchAt(step);
+  return FillRange(BatchAt(step), images, labels);
+}
+
+Result<void> TrainBatches::FillRange(const BatchRange& range, std::span<uint8_t> images,
+                                     std::span<int32_t> labels) const {
   CheckRoom(range.count, image_bytes(), images, labels);
   for (int64_t i = 0; i < range.count; ++i) {
     THIMBLE_TRY(dataset_.Read(IndexOf(range, i), PixelsAt(images, i, image_bytes()), labels[i]));
@@ -56,7 +60,10 @@ Result<void> TrainBatches::Fill(int64_t step, std::span<uint8_t> images,
 }
 
 void TrainBatches::Samples(int64_t step, std::span<int32_t> samples) const {
-  const BatchRange range = BatchAt(step);
+  SamplesOf(BatchAt(step), samples);
+}
+
+void TrainBatches::SamplesOf(const BatchRange& range, std::span<int32_t> samples) const {
   THIMBLE_CHECK(std::ssize(samples) == range.count, "room for {} of {} indices", samples.size(),
                 range.count);
   for (int64_t i = 0; i < range.count; ++i) {

@@ -48,9 +48,13 @@ class TrainBatches final : public BatchSource {
   int64_t steps_per_epoch() const { return StepsPerEpoch(dataset_.size(), batch_); }
   // Requires step >= 0 and fewer than 2^32 epochs.
   BatchRange BatchAt(int64_t step) const;
-  // Writes the index in the data set of each image of the step, modulo 2^32. Requires CountAt(step)
-  // elements.
+  // Writes the index in the data set of each image of the step or range, modulo 2^32. Requires as
+  // many elements as there are images.
   void Samples(int64_t step, std::span<int32_t> samples) const;
+  void SamplesOf(const BatchRange& range, std::span<int32_t> samples) const;
+  // As Fill, for part of an epoch.
+  Result<void> FillRange(const BatchRange& range, std::span<uint8_t> images,
+                         std::span<int32_t> labels) const;
 
   int64_t image_bytes() const override { return dataset_.format().image_bytes(); }
   int64_t CountAt(int64_t step) const override { return BatchAt(step).count; }

@@ -14,20 +14,26 @@ size_t MeasuredResident(const MemoryAudit& audit, const std::string& name) {
       .measured_residents()[static_cast<size_t>(resident - audit.residents().residents.data())];
 }
 
-size_t MeasuredBuffer(const MemoryAudit& audit, int64_t buffer) {
+size_t MeasuredBuffer(const std::vector<size_t>& buffers, int64_t buffer) {
   const auto index = static_cast<size_t>(buffer);
-  THIMBLE_CHECK(index < audit.measured_buffers().size(), "no buffer {}", buffer);
-  return audit.measured_buffers()[index];
+  THIMBLE_CHECK(index < buffers.size(), "no buffer {}", buffer);
+  return buffers[index];
 }
 
 }  // namespace
 
 std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
                                       const MemoryAudit& audit) {
+  return MeasuredHoldings(planned, audit.measured_buffers(), audit);
+}
+
+std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
+                                      const std::vector<size_t>& buffers,
+                                      const MemoryAudit& audit) {
   std::vector<Holding> measured = planned;
   for (Holding& holding : measured) {
     holding.size_bytes = holding.resident ? MeasuredResident(audit, holding.name)
-                                          : MeasuredBuffer(audit, holding.buffer);
+                                          : MeasuredBuffer(buffers, holding.buffer);
   }
   return measured;
 }

@@ -15,6 +15,9 @@ namespace thimble {
 // Requires a scan of the arena after that run: it measures the residents.
 std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
                                       const MemoryAudit& audit);
+// The same for a plan that was audited before: `buffers` is what measured_buffers() was then.
+std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
+                                      const std::vector<size_t>& buffers, const MemoryAudit& audit);
 
 // A holding of which more or less was in use than planned.
 struct HoldingDifference {

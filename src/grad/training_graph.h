@@ -1,4 +1,9 @@
-// From a network's forward graph to the graph of one whole update: backward and optimizer.
+// From a network's forward graph to the graph of one whole update: backward and optimizer. Or, for
+// batches that are trained in parts, to the graph of a part and that of the update behind the last
+// one:
+//
+//   part:    forward, backward;  sum.w → accumulate(sum.w, dw, seen) …  for each parameter
+//   update:  w, momentum.w → sgd_update(w, sum.w, momentum.w, learning_rate) …
 #pragma once
 
 #include "thimble/base/result.h"
@@ -15,12 +20,30 @@ struct OptimizerSpec {
   double weight_decay = 0;
 };
 
+// How much of a batch a part is.
+struct BatchShare {
+  int64_t samples = 0;  // of the part
+  int64_t batch = 0;    // samples of the whole batch
+};
+
 // Names that builder, optimizer and trainer agree on.
 inline constexpr const char* kLearningRateInput = "learning_rate";  // f32 [1]
-inline constexpr const char* kMomentumPrefix = "momentum.";         // + name of the parameter
+inline constexpr const char* kSeenInput = "seen";            // i32 [1], samples in earlier parts
+inline constexpr const char* kMomentumPrefix = "momentum.";  // + name of the parameter
+inline constexpr const char* kSumPrefix = "sum.";            // + name of the parameter or statistic
 
 // Appends the backward pass from the scalar `loss` and one update per parameter.
 Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops, ValueId loss,
                           const OptimizerSpec& optimizer);
+
+// Turns the forward graph of a part into the whole graph of that part. `loss` is the mean over the
+// part; gradients are weighted by its share of the batch and added up in accumulators, and so are
+// the statistics that the forward graph would commit. The run with seen = 0 begins anew.
+Result<void> AppendSums(Graph& graph, const OpRegistry& ops, ValueId loss, const BatchShare& share);
+
+// The update from the sums over all parts: `forward` is the forward graph of a part with this
+// share.
+Result<Graph> MakeUpdateGraph(const Graph& forward, const OpRegistry& ops,
+                              const OptimizerSpec& optimizer, const BatchShare& share);
 
 }  // namespace thimble

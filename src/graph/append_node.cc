@@ -85,6 +85,11 @@ Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, Nod
 Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                               const std::vector<ValueId>& carried) {
   spec.phase = Phase::kUpdate;
+  return AppendCarryingNode(graph, ops, std::move(spec), carried);
+}
+
+Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
+                                const std::vector<ValueId>& carried) {
   for (ValueId value : carried) spec.output_names.push_back(graph.value(value).name + ".next");
   THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, AppendNode(graph, ops, std::move(spec)));
   for (size_t i = 0; i < carried.size(); ++i) {

@@ -27,8 +27,11 @@ struct NodeSpec {
 // them).
 Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, NodeSpec spec);
 
-// Appends an update node whose output i is the next version of the persistent value carried[i], and
-// records the carries.
+// Appends a node whose output i is the next version of the persistent value carried[i], and records
+// the carries.
+Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
+                                const std::vector<ValueId>& carried);
+// The same for a node of the update phase.
 Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                               const std::vector<ValueId>& carried);
 

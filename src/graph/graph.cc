@@ -37,6 +37,8 @@ std::string_view Name(Role role) {
       return "gradient";
     case Role::kState:
       return "state";
+    case Role::kAccumulator:
+      return "accumulator";
   }
   return "?";
 }

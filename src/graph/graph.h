@@ -33,12 +33,15 @@ enum class Role {
   kActivation,  // computed forward
   kGradient,    // of a parameter or an activation, see Value::gradient_of
   kState,       // the optimizer's: momentum, moments
+  // Sums over the parts of a batch. They live from part to part; between steps nobody needs them.
+  kAccumulator,
 };
 std::string_view Name(Role role);
 
-// Lives from step to step.
+// Lives from run to run.
 constexpr bool IsPersistent(Role role) {
-  return role == Role::kParameter || role == Role::kStatistic || role == Role::kState;
+  return role == Role::kParameter || role == Role::kStatistic || role == Role::kState ||
+         role == Role::kAccumulator;
 }
 
 enum class Phase { kForward, kBackward, kUpdate };

@@ -7,7 +7,9 @@
 namespace thimble {
 namespace {
 
-bool IsNorm(const Node& node) { return node.op == "batch_norm" || node.op == "batch_norm_eval"; }
+bool IsNorm(const Node& node) {
+  return node.op == "batch_norm" || node.op == "batch_norm_eval" || node.op == "group_norm";
+}
 
 }  // namespace
 

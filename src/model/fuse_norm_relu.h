@@ -1,4 +1,4 @@
-// Batch norm followed by ReLU becomes one node: one pass over memory instead of two in forward, and
+// A norm followed by ReLU becomes one node: one pass over memory instead of two in forward, and
 // no array of its own in backward. Same bits.
 #pragma once
 
@@ -6,10 +6,10 @@
 
 namespace thimble {
 
-// Every relu that is the only reader of a batch_norm or batch_norm_eval vanishes, and the norm,
-// with relu=1, writes its output: name and layer stay. To be called on a forward graph, before it
-// is differentiated. Values and nodes are numbered anew, so ids from before are void; names are
-// not.
+// Every relu that is the only reader of a batch_norm, batch_norm_eval or group_norm vanishes, and
+// the norm, with relu=1, writes its output: name and layer stay. To be called on a forward graph,
+// before it is differentiated. Values and nodes are numbered anew, so ids from before are void;
+// names are not.
 void FuseNormRelu(Graph& graph);
 
 }  // namespace thimble

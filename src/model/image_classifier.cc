@@ -27,21 +27,21 @@ Result<void> CheckImages(const ImageSpec& images, int64_t batch) {
 // Where they are drawn, the images by their draws.
 ValueId DrawnImages(NetworkBuilder& net, ValueId images, int64_t batch, const ImageDraws& draws) {
   if (net.mode() == Mode::kEvaluate || draws.augmentation == Augmentation::kNone) return images;
-  const ValueId samples = net.Input(kSamplesInput, {batch}, DType::kI32);
-  const ValueId epoch = net.Input(kEpochInput, {1}, DType::kI32);
   return net.Apply({.op = "image_crop_flip",
-                    .inputs = {images, samples, epoch},
-                    .attributes = {{"seed", static_cast<int64_t>(draws.seed)}},
+                    .inputs = {images, net.Samples(batch), net.Epoch()},
+                    .attributes = {{"seed", static_cast<int64_t>(net.seed())}},
                     .layer = "augment"});
 }
 
 }  // namespace
 
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode, const ImageDraws& draws) {
+                             Mode mode, const ImageDraws& draws, int64_t batch_norm_group) {
   const ImageSpec& spec = model.images;
   THIMBLE_TRY(CheckImages(spec, batch));
   NetworkBuilder net(ops, mode);
+  net.set_seed(draws.seed);
+  net.set_batch_norm_group(batch_norm_group);
   const ValueId images =
       net.Input(kImagesInput, {batch, spec.height, spec.width, spec.channels}, DType::kU8);
   const ValueId labels = net.Input(kLabelsInput, {batch}, DType::kI32);
@@ -73,11 +73,13 @@ Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images
 }
 
 std::vector<ModelFamily> ModelFamilies() {
-  return {
-      {"wrn-DEPTH-WIDTH",
-       "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1", "wrn-28-2"},
-      {"FILE.toml", "one's own network as a model file (docs/model-files.md)",
-       "examples/models/resnet.toml"}};
+  return {{"wrn-DEPTH-WIDTH[:OPTIONS]",
+           "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1; OPTIONS "
+           "separated by commas: group-norm=CHANNELS (of a group; in place of batch norm), "
+           "dropout=RATE",
+           "wrn-28-2"},
+          {"FILE.toml", "one's own network as a model file (docs/model-files.md)",
+           "examples/models/resnet.toml"}};
 }
 
 }  // namespace thimble

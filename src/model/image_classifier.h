@@ -39,21 +39,23 @@ struct Network {
   std::vector<InitRule> inits;  // one for every parameter and statistic
 };
 
-// What happens to training images before they are normalised. Cropping and mirroring take the
-// further inputs samples and epoch.
+// What is drawn in training: what happens to images before they are normalised, and the seed of
+// that and of dropout. A network that draws anything has the further inputs samples and epoch.
 struct ImageDraws {
   Augmentation augmentation = Augmentation::kNone;
   uint64_t seed = 0;
 };
 
-// Evaluation shows images as they are, whatever `draws` says.
+// Evaluation draws nothing, whatever `draws` says. `batch_norm_group`: as
+// NetworkBuilder::set_batch_norm_group has it.
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode, const ImageDraws& draws = {});
+                             Mode mode, const ImageDraws& draws = {}, int64_t batch_norm_group = 0);
 
 // Makes a network for given images: what a training takes to train one's own.
 using ModelFactory = std::function<Result<ImageClassifier>(const ImageSpec& images)>;
 
-// A built-in network by name ("wrn-28-2"), or one's own by its model file ("my/net.toml").
+// A built-in network by name ("wrn-28-2", "wrn-28-2:dropout=0.3"), or one's own by its model file
+// ("my/net.toml").
 Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images);
 
 struct ModelFamily {

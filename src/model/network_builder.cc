@@ -11,6 +11,7 @@ namespace {
 // The values every framework uses by default; checkpoints are exchanged under this assumption.
 constexpr double kBatchNormEpsilon = 1e-5;
 constexpr double kBatchNormMomentum = 0.1;
+constexpr double kGroupNormEpsilon = 1e-5;
 
 const Shape& NoShape() {
   static const Shape shape;
@@ -48,6 +49,21 @@ ValueId NetworkBuilder::Apply(NodeSpec spec) {
 ValueId NetworkBuilder::Input(const std::string& name, Shape shape, DType dtype) {
   if (failed()) return {};
   return graph_.AddValue({graph_.UniqueName(name), shape, dtype, Role::kInput, {}, {}});
+}
+
+ValueId NetworkBuilder::FindOrAddInput(const char* name, Shape shape) {
+  if (failed()) return {};
+  const ValueId found = graph_.Find(name);
+  return found.valid() ? found : Input(name, shape, DType::kI32);
+}
+
+ValueId NetworkBuilder::Samples(int64_t batch) { return FindOrAddInput(kSamplesInput, {batch}); }
+
+ValueId NetworkBuilder::Epoch() { return FindOrAddInput(kEpochInput, {1}); }
+
+std::string NetworkBuilder::LayerOf(ValueId value) const {
+  const NodeId producer = graph_.value(value).producer;
+  return producer.valid() ? graph_.node(producer).layer : "";
 }
 
 ValueId NetworkBuilder::Persistent(const std::string& name, Shape shape, Role role,
@@ -125,34 +141,66 @@ ValueId NetworkBuilder::BatchNorm(const std::string& name, ValueId x) {
                   .attributes = {{"epsilon", kBatchNormEpsilon}},
                   .layer = name});
   }
-  const auto outputs = Append({.op = "batch_norm",
-                               .inputs = {x, gamma, beta},
-                               .attributes = {{"epsilon", kBatchNormEpsilon}},
-                               .layer = name});
+  const auto outputs =
+      Append({.op = "batch_norm",
+              .inputs = {x, gamma, beta},
+              .attributes = {{"epsilon", kBatchNormEpsilon}, {"group", batch_norm_group_}},
+              .layer = name});
   if (failed()) return {};
   const int64_t count = channels == 0 ? 0 : shape(x).elements() / channels;
-  auto updated =
-      AppendUpdateNode(graph_, ops_,
-                       {.op = "batch_norm_update",
-                        .inputs = {mean, variance, outputs[1], outputs[2]},
-                        .attributes = {{"momentum", kBatchNormMomentum}, {"count", count}},
-                        .layer = name},
-                       {mean, variance});
+  auto updated = AppendUpdateNode(
+      graph_, ops_,
+      {.op = "batch_norm_update",
+       .inputs = {mean, variance, outputs[1], outputs[2]},
+       .attributes = {{"momentum", kBatchNormMomentum}, {"count", count}, {"samples", shape(x)[0]}},
+       .layer = name},
+      {mean, variance});
   if (!updated.ok()) Fail(updated.error());
   return outputs[0];
 }
 
+ValueId NetworkBuilder::GroupNorm(const std::string& name, ValueId x, int64_t groups) {
+  if (failed()) return {};
+  const size_t rank = shape(x).rank();
+  if (rank < 2) {
+    Fail(BadInput(fmt::format("layer '{}': group norm of shape {}", name, ToString(shape(x)))));
+    return {};
+  }
+  const int64_t channels = shape(x)[rank - 1];
+  using Kind = InitRule::Kind;
+  const ValueId gamma = Parameter(name + ".weight", {channels}, Kind::kConstant, 1);
+  const ValueId beta = Parameter(name + ".bias", {channels}, Kind::kConstant, 0);
+  return Apply({.op = "group_norm",
+                .inputs = {x, gamma, beta},
+                .attributes = {{"groups", groups}, {"epsilon", kGroupNormEpsilon}},
+                .layer = name});
+}
+
+ValueId NetworkBuilder::Dropout(ValueId x, double rate) {
+  if (failed() || mode_ == Mode::kEvaluate) return x;
+  if (shape(x).rank() < 1) {
+    Fail(BadInput("dropout of a value without a dimension for samples"));
+    return {};
+  }
+  const std::string layer = LayerOf(x);
+  return Apply({.op = "dropout",
+                .inputs = {x, Samples(shape(x)[0]), Epoch()},
+                .attributes = {{"rate", rate},
+                               {"seed", static_cast<int64_t>(seed_)},
+                               {"stream", num_dropouts_++}},
+                .layer = layer,
+                .output_names = {layer + ".dropout"}});
+}
+
 ValueId NetworkBuilder::Relu(ValueId x) {
   if (failed()) return {};
-  const NodeId producer = graph_.value(x).producer;
-  const std::string layer = producer.valid() ? graph_.node(producer).layer : "";
+  const std::string layer = LayerOf(x);
   return Apply({.op = "relu", .inputs = {x}, .layer = layer, .output_names = {layer + ".relu"}});
 }
 
 ValueId NetworkBuilder::Add(ValueId a, ValueId b) {
   if (failed()) return {};
-  const NodeId producer = graph_.value(a).producer;
-  const std::string layer = producer.valid() ? graph_.node(producer).layer : "";
+  const std::string layer = LayerOf(a);
   return Apply({.op = "add", .inputs = {a, b}, .layer = layer, .output_names = {layer + ".sum"}});
 }
 

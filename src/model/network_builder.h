@@ -44,11 +44,18 @@ class NetworkBuilder {
  public:
   NetworkBuilder(const OpRegistry& ops, Mode mode) : ops_(ops), mode_(mode) {}
 
+  // Ghost batch norm: in training, batch norms from here on normalise nearly equal parts of the
+  // batch, of at most so many samples, each by its own statistics. 0: the batch as a whole.
+  void set_batch_norm_group(int64_t samples) { batch_norm_group_ = samples; }
+
   Mode mode() const { return mode_; }
   const Shape& shape(ValueId value) const;
 
   // Written by the caller before each step.
   ValueId Input(const std::string& name, Shape shape, DType dtype);
+  // What random draws depend on, kSamplesInput and kEpochInput: made when first asked for.
+  ValueId Samples(int64_t batch);
+  ValueId Epoch();
   // Bytes 0..255 to numbers: (x - mean[c]) / std[c].
   ValueId NormalizeImages(ValueId images, std::vector<double> mean, std::vector<double> std);
 
@@ -56,7 +63,12 @@ class NetworkBuilder {
   // "<name>.running_var", as PyTorch names them.
   ValueId Conv(const std::string& name, ValueId x, const ConvSpec& spec);  // He normal, fan-out
   ValueId BatchNorm(const std::string& name, ValueId x);
+  // Each sample by itself, its channels in `groups` equal groups; no statistics are kept.
+  ValueId GroupNorm(const std::string& name, ValueId x, int64_t groups);
   ValueId Relu(ValueId x);
+  // Each element becomes zero with probability `rate`, 0 <= rate < 1, anew for each sample and
+  // epoch; x itself in evaluation. Further ones draw for themselves.
+  ValueId Dropout(ValueId x, double rate);
   ValueId Add(ValueId a, ValueId b);
   ValueId AveragePool(ValueId x, int64_t kernel, int64_t stride);
   ValueId GlobalAveragePool(ValueId x);  // (B, H, W, C) with H = W
@@ -70,6 +82,10 @@ class NetworkBuilder {
   ValueId Apply(NodeSpec spec);
   // A parameter of one's own.
   ValueId Parameter(const std::string& name, Shape shape, InitRule::Kind kind, double scale);
+
+  // Of what is drawn from here on.
+  void set_seed(uint64_t seed) { seed_ = seed; }
+  uint64_t seed() const { return seed_; }
 
   // Put before the message of errors from here on: where in a file the next layer is written.
   void set_place(std::string place) { place_ = std::move(place); }
@@ -87,11 +103,16 @@ class NetworkBuilder {
   ValueId Persistent(const std::string& name, Shape shape, Role role, InitRule::Kind kind,
                      double scale);
   bool HasRank4(std::string_view layer, ValueId x);
+  ValueId FindOrAddInput(const char* name, Shape shape);
+  std::string LayerOf(ValueId value) const;
 
   const OpRegistry& ops_;
   Mode mode_;
+  int64_t batch_norm_group_ = 0;
   Graph graph_;
   std::vector<InitRule> inits_;
+  uint64_t seed_ = 0;
+  int64_t num_dropouts_ = 0;
   std::string place_;
   std::optional<Error> failure_;
 };

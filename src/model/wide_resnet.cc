@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <set>
+#include <string>
 
 namespace thimble {
 namespace {
@@ -11,19 +13,37 @@ namespace {
 constexpr int kMaxDepth = 1000;
 constexpr int kMaxWidth = 64;
 
+// What the name says.
+struct WideResNetSpec {
+  int depth = 0;
+  int width = 0;
+  int64_t group_channels = 0;  // of group norm; 0: batch norm
+  double dropout = 0;          // rate; 0: none
+};
+
+// What goes into the first norm; all others have a multiple of it.
+constexpr int64_t kFirstChannels = 16;
+
 struct BlockSpec {
   std::string name;
   int64_t channels;
   int64_t stride;
 };
 
-ValueId Block(NetworkBuilder& net, ValueId x, const BlockSpec& block) {
+ValueId Norm(NetworkBuilder& net, const std::string& name, ValueId x, const WideResNetSpec& spec) {
+  if (net.failed()) return {};
+  if (spec.group_channels == 0) return net.BatchNorm(name, x);
+  return net.GroupNorm(name, x, net.shape(x)[3] / spec.group_channels);
+}
+
+ValueId Block(NetworkBuilder& net, ValueId x, const BlockSpec& block, const WideResNetSpec& spec) {
   const bool same_shape =
       net.shape(x).rank() == 4 && net.shape(x)[3] == block.channels && block.stride == 1;
-  const ValueId active = net.Relu(net.BatchNorm(block.name + ".bn1", x));
+  const ValueId active = net.Relu(Norm(net, block.name + ".bn1", x, spec));
   ValueId y = net.Conv(block.name + ".conv1", active,
                        {.out_channels = block.channels, .stride = block.stride, .padding = 1});
-  y = net.Relu(net.BatchNorm(block.name + ".bn2", y));
+  y = net.Relu(Norm(net, block.name + ".bn2", y, spec));
+  if (spec.dropout > 0) y = net.Dropout(y, spec.dropout);
   y = net.Conv(block.name + ".conv2", y, {.out_channels = block.channels, .padding = 1});
   // Where the shape changes, the shortcut starts from the normalised input; elsewhere from the raw
   // one.
@@ -34,59 +54,116 @@ ValueId Block(NetworkBuilder& net, ValueId x, const BlockSpec& block) {
   return net.Add(y, shortcut);
 }
 
-ValueId Body(NetworkBuilder& net, ValueId images, int depth, int width, int64_t classes) {
-  const int blocks_per_group = (depth - 4) / 6;
-  ValueId x = net.Conv("conv1", images, {.out_channels = 16, .padding = 1});
+ValueId Body(NetworkBuilder& net, ValueId images, const WideResNetSpec& spec, int64_t classes) {
+  const int blocks_per_group = (spec.depth - 4) / 6;
+  ValueId x = net.Conv("conv1", images, {.out_channels = kFirstChannels, .padding = 1});
   for (int group = 0; group < 3; ++group) {
-    const int64_t channels = (int64_t{16} << group) * width;
+    const int64_t channels = (kFirstChannels << group) * spec.width;
     for (int index = 0; index < blocks_per_group; ++index) {
       x = Block(net, x,
                 {fmt::format("block{}.layer.{}", group + 1, index), channels,
-                 group > 0 && index == 0 ? 2 : 1});
+                 group > 0 && index == 0 ? 2 : 1},
+                spec);
     }
   }
-  x = net.Relu(net.BatchNorm("bn1", x));
+  x = net.Relu(Norm(net, "bn1", x, spec));
   return net.Linear("fc", net.GlobalAveragePool(x), classes);
 }
 
-// Parses one number of the name; nullptr-safe end position.
-bool ParseNumber(std::string_view text, int& number) {
+// Parses a whole text as one number.
+template <class Number>
+bool ParseNumber(std::string_view text, Number& number) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
   return code == std::errc() && end == text.data() + text.size();
+}
+
+Result<void> ParseSize(std::string_view name, std::string_view text, WideResNetSpec& spec) {
+  const size_t dash = text.rfind('-');
+  const bool parsed = text.starts_with("wrn-") && dash > 4 && dash != std::string_view::npos &&
+                      ParseNumber(text.substr(4, dash - 4), spec.depth) &&
+                      ParseNumber(text.substr(dash + 1), spec.width);
+  if (!parsed) {
+    return BadInput(
+        fmt::format("--model {}: expected wrn-DEPTH-WIDTH, for example wrn-28-2", name));
+  }
+  if (spec.depth < 10 || spec.depth > kMaxDepth || (spec.depth - 4) % 6 != 0) {
+    return BadInput(
+        fmt::format("--model {}: depth {} is impossible; it must be 6n+4, from 10 to {} "
+                    "(10, 16, 22, 28, …)",
+                    name, spec.depth, kMaxDepth));
+  }
+  if (spec.width < 1 || spec.width > kMaxWidth) {
+    return BadInput(
+        fmt::format("--model {}: width {} must be from 1 to {}", name, spec.width, kMaxWidth));
+  }
+  return {};
+}
+
+Result<void> ParseGroupNorm(std::string_view name, std::string_view value, WideResNetSpec& spec) {
+  if (!ParseNumber(value, spec.group_channels) || spec.group_channels < 1) {
+    return BadInput(
+        fmt::format("--model {}: group-norm={}: expected a number of channels per "
+                    "group, at least 1",
+                    name, value));
+  }
+  if (kFirstChannels % spec.group_channels != 0) {
+    return BadInput(
+        fmt::format("--model {}: group-norm={}: the {} channels of the first norm "
+                    "cannot be cut into groups of {}",
+                    name, value, kFirstChannels, value));
+  }
+  return {};
+}
+
+Result<void> ParseDropout(std::string_view name, std::string_view value, WideResNetSpec& spec) {
+  if (ParseNumber(value, spec.dropout) && spec.dropout >= 0 && spec.dropout < 1) return {};
+  return BadInput(fmt::format("--model {}: dropout={}: expected a rate of at least 0 and below 1",
+                              name, value));
+}
+
+// One option; `seen` has the names of those before it.
+Result<void> ParseOption(std::string_view name, std::string_view option,
+                         std::set<std::string_view>& seen, WideResNetSpec& spec) {
+  const std::string_view key = option.substr(0, option.find('='));
+  const std::string_view value =
+      key.size() == option.size() ? std::string_view() : option.substr(key.size() + 1);
+  if (key != "group-norm" && key != "dropout") {
+    return BadInput(
+        fmt::format("--model {}: unknown option '{}'; there are group-norm=CHANNELS "
+                    "and dropout=RATE",
+                    name, key));
+  }
+  if (!seen.insert(key).second) {
+    return BadInput(fmt::format("--model {}: option '{}' is there twice", name, key));
+  }
+  return key == "dropout" ? ParseDropout(name, value, spec) : ParseGroupNorm(name, value, spec);
+}
+
+Result<WideResNetSpec> ParseName(std::string_view name) {
+  WideResNetSpec spec;
+  const size_t colon = name.find(':');
+  THIMBLE_TRY(ParseSize(name, name.substr(0, colon), spec));
+  std::set<std::string_view> seen;
+  for (size_t end = colon; end != std::string_view::npos;) {
+    const size_t begin = end + 1;
+    end = name.find(',', begin);
+    THIMBLE_TRY(ParseOption(name, name.substr(begin, end - begin), seen, spec));
+  }
+  return spec;
 }
 
 }  // namespace
 
 Result<ImageClassifier> MakeWideResNet(std::string_view name, const ImageSpec& images) {
-  int depth = 0;
-  int width = 0;
-  const size_t dash = name.rfind('-');
-  const bool parsed = name.starts_with("wrn-") && dash > 4 && dash != std::string_view::npos &&
-                      ParseNumber(name.substr(4, dash - 4), depth) &&
-                      ParseNumber(name.substr(dash + 1), width);
-  if (!parsed) {
-    return BadInput(
-        fmt::format("--model {}: expected wrn-DEPTH-WIDTH, for example wrn-28-2", name));
-  }
-  if (depth < 10 || depth > kMaxDepth || (depth - 4) % 6 != 0) {
-    return BadInput(
-        fmt::format("--model {}: depth {} is impossible; it must be 6n+4, from 10 to {} "
-                    "(10, 16, 22, 28, …)",
-                    name, depth, kMaxDepth));
-  }
-  if (width < 1 || width > kMaxWidth) {
-    return BadInput(
-        fmt::format("--model {}: width {} must be from 1 to {}", name, width, kMaxWidth));
-  }
+  THIMBLE_ASSIGN_OR_RETURN(const WideResNetSpec spec, ParseName(name));
   if (images.height % 4 != 0 || images.height != images.width) {
     return BadInput(
         fmt::format("--model {}: images are {}x{}, expected a square side divisible by 4", name,
                     images.height, images.width));
   }
-  const int64_t classes = images.classes;
   return ImageClassifier{std::string(name), images,
-                         [depth, width, classes](NetworkBuilder& net, ValueId x) {
-                           return Body(net, x, depth, width, classes);
+                         [spec, classes = images.classes](NetworkBuilder& net, ValueId x) {
+                           return Body(net, x, spec, classes);
                          }};
 }
 

@@ -14,7 +14,27 @@ class Layers {
     if (added) layers_.push_back({name, {}, 0, 0});
     return layers_[found->second];
   }
-  std::vector<LayerRecord> Take() && { return std::move(layers_); }
+  // Adds the arithmetic of so many runs.
+  void AddFlops(const PlanRecord& plan, int64_t runs) {
+    for (const StepRecord& step : plan.steps) {
+      LayerRecord& layer = At(step.layer);
+      layer.step_flops += runs * step.flops;
+      if (step.phase == Name(Phase::kForward)) layer.forward_flops += runs * step.flops;
+    }
+  }
+  void AddPeak(const PlanRecord& plan) {
+    const size_t peak_step = Account(plan).peak_step;
+    for (const Holding& holding : plan.holdings) {
+      if (!holding.live.Contains(peak_step)) continue;
+      At(holding.layer).at_peak[static_cast<size_t>(holding.category)] += holding.size_bytes;
+    }
+  }
+  // What belongs to no layer comes last.
+  std::vector<LayerRecord> Take() && {
+    std::stable_partition(layers_.begin(), layers_.end(),
+                          [](const LayerRecord& layer) { return !layer.name.empty(); });
+    return std::move(layers_);
+  }
 
  private:
   std::map<std::string, size_t> indices_;
@@ -25,20 +45,18 @@ class Layers {
 
 std::vector<LayerRecord> LayersOf(const PlanRecord& plan) {
   Layers layers;
-  for (const StepRecord& step : plan.steps) {
-    LayerRecord& layer = layers.At(step.layer);
-    layer.step_flops += step.flops;
-    if (step.phase == Name(Phase::kForward)) layer.forward_flops += step.flops;
+  layers.AddFlops(plan, 1);
+  layers.AddPeak(plan);
+  return std::move(layers).Take();
+}
+
+std::vector<LayerRecord> LayersOf(const ProgramRecord& program) {
+  Layers layers;
+  for (const PlanRecord& plan : program.plans) {
+    if (plan.runs_per_step > 0) layers.AddFlops(plan, plan.runs_per_step);
   }
-  const size_t peak_step = Account(plan).peak_step;
-  for (const Holding& holding : plan.holdings) {
-    if (!holding.live.Contains(peak_step)) continue;
-    layers.At(holding.layer).at_peak[static_cast<size_t>(holding.category)] += holding.size_bytes;
-  }
-  std::vector<LayerRecord> records = std::move(layers).Take();
-  std::stable_partition(records.begin(), records.end(),
-                        [](const LayerRecord& layer) { return !layer.name.empty(); });
-  return records;
+  layers.AddPeak(program.plans.front());
+  return std::move(layers).Take();
 }
 
 }  // namespace thimble

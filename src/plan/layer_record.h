@@ -21,4 +21,8 @@ struct LayerRecord {
 // the categories at the peak, their arithmetic to the plan's.
 std::vector<LayerRecord> LayersOf(const PlanRecord& plan);
 
+// The same with the arithmetic of a whole training step: all runs of its plans. Bytes are those of
+// the first plan.
+std::vector<LayerRecord> LayersOf(const ProgramRecord& program);
+
 }  // namespace thimble

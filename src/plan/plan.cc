@@ -28,6 +28,8 @@ Category CategoryOf(const Graph& graph, ValueId id) {
       return Category::kModel;
     case Role::kState:
       return Category::kOptimizer;
+    case Role::kAccumulator:
+      return Category::kGradients;
     case Role::kInput:
       return Category::kData;
     case Role::kActivation:

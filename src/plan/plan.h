@@ -15,6 +15,7 @@
 #include "thimble/graph/graph.h"
 #include "thimble/graph/kernel.h"
 #include "thimble/plan/memory/live_range.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
@@ -93,6 +94,7 @@ struct Plan {
   ResidentLayout residents;
   size_t arena_bytes = 0;        // what this plan needs, residents included
   size_t lower_bound_bytes = 0;  // bytes alive at the fullest step: no placement can need less
+  std::vector<TechniqueRecord> graph_techniques;  // what was done to the graph before planning
   std::vector<Decision> decisions;
 
   const Placement& placement(BufferId id) const { return placements[id.index()]; }

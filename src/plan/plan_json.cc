@@ -54,6 +54,7 @@ template <class Plan, class Visit>
 void VisitTotals(Plan& plan, const Visit& visit) {
   visit("name", plan.name);
   visit("device", plan.device);
+  visit("runs_per_step", plan.runs_per_step);
   visit("parameters", plan.parameters);
   visit("arena_bytes", plan.arena_bytes);
   visit("lower_bound_bytes", plan.lower_bound_bytes);
@@ -157,6 +158,9 @@ const char* Expected(const T& member) {
 const char* Expected(const Category&) { return "a category"; }
 const char* Expected(const std::vector<std::string>&) { return "a list of texts"; }
 
+// Runs that are older than these have plans without them.
+bool MayBeMissing(std::string_view name) { return name == "runs_per_step"; }
+
 struct FromMember {
   Reader& reader;
   const Json& json;
@@ -164,6 +168,7 @@ struct FromMember {
   template <class T>
   void operator()(const char* name, T& member) const {
     const auto found = json.find(name);
+    if (found == json.end() && MayBeMissing(name)) return;
     if (found == json.end() || !Convert(*found, member)) {
       reader.Fail(fmt::format("{}.{}", where, name), Expected(member));
     }
@@ -189,10 +194,23 @@ constexpr size_t kMaxArenaBytes = size_t{1} << 44;
 constexpr size_t kMaxHoldings = size_t{1} << 18;
 constexpr size_t kMaxSteps = size_t{1} << 16;
 constexpr size_t kMaxCells = size_t{1} << 28;  // holdings times steps
+constexpr size_t kMaxPlans = 128;
+constexpr int64_t kMaxRuns = int64_t{1} << 20;
+constexpr int64_t kMaxStepFlops = int64_t{1} << 55;  // of all runs of a plan in a step
+
+bool SensibleFlops(const PlanRecord& plan) {
+  if (plan.runs_per_step < 0 || plan.runs_per_step > kMaxRuns) return false;
+  const int64_t most = kMaxStepFlops / std::max<int64_t>(plan.runs_per_step, 1);
+  for (const int64_t flops : {plan.forward_flops, plan.step_flops, plan.recompute_flops}) {
+    if (flops < 0 || flops > most) return false;
+  }
+  return true;
+}
 
 bool Sensible(const PlanRecord& plan) {
-  return plan.arena_bytes <= kMaxArenaBytes && plan.holdings.size() <= kMaxHoldings &&
-         plan.steps.size() <= kMaxSteps && plan.holdings.size() * plan.steps.size() <= kMaxCells;
+  return SensibleFlops(plan) && plan.arena_bytes <= kMaxArenaBytes &&
+         plan.holdings.size() <= kMaxHoldings && plan.steps.size() <= kMaxSteps &&
+         plan.holdings.size() * plan.steps.size() <= kMaxCells;
 }
 
 // Whether everything that is held lies in the arena and lives within the steps.
@@ -260,8 +278,12 @@ Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
   if (plans == json.end() || !plans->is_array() || plans->empty()) {
     reader.Fail("plans", "a list with at least one plan");
   }
+  if (!reader.failed() && plans->size() > kMaxPlans) {
+    reader.Fail("plans", fmt::format("at most {} of them", kMaxPlans));
+  }
   for (size_t index = 0; !reader.failed() && index < plans->size(); ++index) {
-    ReadPlan(reader, (*plans)[index], fmt::format("plans[{}]", index), record.plans.emplace_back());
+    record.plans.emplace_back().runs_per_step = index == 0 ? 1 : 0;
+    ReadPlan(reader, (*plans)[index], fmt::format("plans[{}]", index), record.plans.back());
   }
   if (reader.failed()) return BadInput(reader.error());
   return record;

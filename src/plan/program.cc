@@ -55,7 +55,9 @@ Result<Program> PlanProgram(const std::vector<NamedGraph>& graphs, const OpRegis
     auto plan = MakePlan(named.graph, ops, program.residents, options);
     if (!plan.ok()) return WithContext(named.name, plan.error());
     program.arena_bytes = std::max(program.arena_bytes, plan->arena_bytes);
+    plan->graph_techniques = named.techniques;
     program.names.push_back(named.name);
+    program.runs_per_step.push_back(named.runs_per_step);
     program.plans.push_back(std::move(plan).value());
   }
   return program;

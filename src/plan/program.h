@@ -8,17 +8,23 @@
 #include "thimble/base/result.h"
 #include "thimble/plan/draft.h"
 #include "thimble/plan/plan.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
 struct NamedGraph {
   std::string name;  // "train 100", "evaluate 64"
   Graph graph;
+  int64_t runs_per_step = 0;  // see Program
+  std::vector<TechniqueRecord> techniques = {};  // that made the graph what it is
 };
 
 struct Program {
   std::vector<std::string> names;  // by plan
   std::vector<Plan> plans;
+  // By plan: how often it runs in a training step with a full batch. Evaluation and smaller batches
+  // play no part in one.
+  std::vector<int64_t> runs_per_step;
   ResidentLayout residents;
   size_t arena_bytes = 0;  // of the largest plan
 

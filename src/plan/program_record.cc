@@ -1,6 +1,7 @@
 #include "thimble/plan/program_record.h"
 
-#include "thimble/plan/cost.h"
+#include <map>
+
 #include "thimble/plan/pipeline.h"
 
 namespace thimble {
@@ -22,7 +23,7 @@ StepRecord RecordOf(const Plan& plan, const Step& step, const OpRegistry& ops) {
 }
 
 std::vector<TechniqueRecord> Techniques(const Plan& plan) {
-  std::vector<TechniqueRecord> techniques;
+  std::vector<TechniqueRecord> techniques = plan.graph_techniques;
   for (const auto& pass : PlanPasses()) {
     const PassInfo info = pass->Info();
     for (const Decision& decision : plan.decisions) {
@@ -33,6 +34,32 @@ std::vector<TechniqueRecord> Techniques(const Plan& plan) {
     }
   }
   return techniques;
+}
+
+// A plan knows the layers of the residents that it uses. Those of a training step learn them from
+// each other: momentum belongs to its layer in the plan of a part, too.
+void NameOthersResidents(ProgramRecord& record) {
+  std::map<std::string, const Holding*> named;
+  for (const PlanRecord& plan : record.plans) {
+    for (const Holding& holding : plan.holdings) {
+      if (holding.resident && !holding.layer.empty()) named.emplace(holding.name, &holding);
+    }
+  }
+  for (PlanRecord& plan : record.plans) {
+    if (plan.runs_per_step == 0) continue;
+    for (Holding& holding : plan.holdings) {
+      const auto found = named.find(holding.name);
+      if (!holding.resident || !holding.layer.empty() || found == named.end()) continue;
+      holding.layer = found->second->layer;
+      holding.shape = found->second->shape;
+    }
+  }
+}
+
+void AddRuns(const GraphCost& run, int64_t runs, GraphCost& sum) {
+  sum.forward_flops += runs * run.forward_flops;
+  sum.step_flops += runs * run.step_flops;
+  sum.recompute_flops += runs * run.recompute_flops;
 }
 
 }  // namespace
@@ -59,8 +86,26 @@ ProgramRecord RecordOf(const Program& program, const OpRegistry& ops) {
   record.arena_bytes = program.arena_bytes;
   for (size_t index = 0; index < program.plans.size(); ++index) {
     record.plans.push_back(RecordOf(program.plans[index], program.names[index], ops));
+    record.plans.back().runs_per_step = program.runs_per_step[index];
   }
+  NameOthersResidents(record);
   return record;
+}
+
+GraphCost StepCost(const ProgramRecord& record) {
+  GraphCost cost;
+  for (const PlanRecord& plan : record.plans) {
+    AddRuns({plan.forward_flops, plan.step_flops, plan.recompute_flops}, plan.runs_per_step, cost);
+  }
+  return cost;
+}
+
+GraphCost StepCost(const Program& program, const OpRegistry& ops) {
+  GraphCost cost;
+  for (size_t index = 0; index < program.plans.size(); ++index) {
+    AddRuns(CostOf(program.plans[index].graph, ops), program.runs_per_step[index], cost);
+  }
+  return cost;
 }
 
 }  // namespace thimble

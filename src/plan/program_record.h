@@ -10,8 +10,10 @@
 
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
+#include "thimble/plan/cost.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/plan/program.h"
+#include "thimble/plan/technique_record.h"
 
 namespace thimble {
 
@@ -27,27 +29,17 @@ struct StepRecord {
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };
 
-// What a technique did in this plan.
-struct TechniqueRecord {
-  std::string name;
-  std::string exactness;  // "same-bits", "equal", "lossy"
-  std::string what;       // in general
-  std::string done;       // here
-  int64_t saved_bytes = 0;
-  int64_t added_flops = 0;
-  friend bool operator==(const TechniqueRecord&, const TechniqueRecord&) = default;
-};
-
 struct PlanRecord {
-  std::string name;    // "train 100"
-  std::string device;  // "cpu", "cuda"
+  std::string name;           // "train 100"
+  std::string device;         // "cpu", "cuda"
+  int64_t runs_per_step = 1;  // in a training step with a full batch
   int64_t parameters = 0;
   size_t arena_bytes = 0;
   size_t lower_bound_bytes = 0;
-  int64_t forward_flops = 0;
+  int64_t forward_flops = 0;  // of one run, and so are the others
   int64_t step_flops = 0;
   int64_t recompute_flops = 0;
-  std::vector<TechniqueRecord> techniques;
+  std::vector<TechniqueRecord> techniques;  // those of the graph, then those of the planner
   std::vector<StepRecord> steps;
   std::vector<Holding> holdings;
   friend bool operator==(const PlanRecord&, const PlanRecord&) = default;
@@ -55,12 +47,16 @@ struct PlanRecord {
 
 struct ProgramRecord {
   size_t arena_bytes = 0;
-  std::vector<PlanRecord> plans;  // the first is training with a full batch
+  std::vector<PlanRecord> plans;  // the first is training with a full batch, or its first part
   friend bool operator==(const ProgramRecord&, const ProgramRecord&) = default;
 };
 
 PlanRecord RecordOf(const Plan& plan, const std::string& name, const OpRegistry& ops);
 ProgramRecord RecordOf(const Program& program, const OpRegistry& ops);
+
+// Arithmetic of a training step with a full batch: all runs of its plans.
+GraphCost StepCost(const ProgramRecord& record);
+GraphCost StepCost(const Program& program, const OpRegistry& ops);
 
 inline MemoryAccount Account(const PlanRecord& record) {
   return Account(record.holdings, record.steps.size(), record.arena_bytes);

@@ -88,9 +88,19 @@ Json RatiosJson(const PlanAnswer& answer) {
   return json;
 }
 
-Json LayersJson(const PlanRecord& plan) {
+Json PlansJson(const ProgramRecord& record) {
   Json json = Json::array();
-  for (const LayerRecord& layer : LayersOf(plan)) {
+  for (const PlanRecord& plan : record.plans) {
+    json.push_back({{"name", plan.name},
+                    {"runs_per_step", plan.runs_per_step},
+                    {"arena_bytes", plan.arena_bytes}});
+  }
+  return json;
+}
+
+Json LayersJson(const ProgramRecord& record) {
+  Json json = Json::array();
+  for (const LayerRecord& layer : LayersOf(record)) {
     json.push_back({{"layer", layer.name},
                     {"categories", CategoriesJson(layer.at_peak)},
                     {"flops", {{"forward", layer.forward_flops}, {"step", layer.step_flops}}}});
@@ -98,13 +108,13 @@ Json LayersJson(const PlanRecord& plan) {
   return json;
 }
 
-std::string LayersCsv(const PlanRecord& plan) {
+std::string LayersCsv(const ProgramRecord& record) {
   std::string text = "layer";
   for (size_t index = 0; index < kNumCategories; ++index) {
     text += fmt::format(",{}_bytes", Name(static_cast<Category>(index)));
   }
   text += ",forward_flops,step_flops\n";
-  for (const LayerRecord& layer : LayersOf(plan)) {
+  for (const LayerRecord& layer : LayersOf(record)) {
     text += CsvField(layer.name);
     for (const size_t bytes : layer.at_peak) text += fmt::format(",{}", bytes);
     text += fmt::format(",{},{}\n", layer.forward_flops, layer.step_flops);
@@ -158,15 +168,17 @@ std::string ToJson(const PlanAnswer& answer) {
   json["peak"] = PeakJson(plan, account);
   json["techniques"] = TechniquesJson(plan);
   if (answer.savings) json["savings"] = SavingsJson(*answer.savings);
-  json["flops"] = {{"forward", plan.forward_flops},
-                   {"step", plan.step_flops},
-                   {"recompute", plan.recompute_flops}};
-  if (answer.with_layers) json["layers"] = LayersJson(plan);
+  const GraphCost cost = StepCost(answer.record);
+  json["flops"] = {{"forward", cost.forward_flops},
+                   {"step", cost.step_flops},
+                   {"recompute", cost.recompute_flops}};
+  json["plans"] = PlansJson(answer.record);
+  if (answer.with_layers) json["layers"] = LayersJson(answer.record);
   return json.dump(1) + "\n";
 }
 
 std::string ToCsv(const PlanAnswer& answer) {
-  return answer.with_layers ? LayersCsv(answer.plan()) : CategoriesCsv(answer.plan());
+  return answer.with_layers ? LayersCsv(answer.record) : CategoriesCsv(answer.plan());
 }
 
 }  // namespace thimble

@@ -20,7 +20,8 @@ struct PlanAnswer {
   std::optional<int64_t> largest_batch = {};  // that fits the budget, where this one does not
   bool with_layers = false;                   // a row per layer
 
-  const PlanRecord& plan() const { return record.plans.front(); }  // training, full batch
+  // Training with a full batch, or with the first part of it.
+  const PlanRecord& plan() const { return record.plans.front(); }
   int64_t arena_bytes() const { return static_cast<int64_t>(record.arena_bytes); }
   bool fits() const { return budget_bytes <= 0 || arena_bytes() <= budget_bytes; }
 };
@@ -28,7 +29,8 @@ struct PlanAnswer {
 // The most that each category has at any step; not all at the same one.
 CategoryBytes LargestOf(const MemoryAccount& account);
 
-// One object: totals, categories at the peak, techniques and arithmetic of the first plan.
+// One object: totals, categories at the peak and techniques of the first plan, arithmetic of a
+// step.
 std::string ToJson(const PlanAnswer& answer);
 
 // A line per category or, with layers, per layer; the first line names the columns. Bytes and

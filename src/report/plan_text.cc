@@ -6,6 +6,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/plan/layer_record.h"
+#include "thimble/plan/pass.h"
 #include "thimble/report/known_peaks.h"
 #include "thimble/report/text_table.h"
 #include "thimble/report/units.h"
@@ -59,10 +60,10 @@ std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account,
   return table.ToString(style);
 }
 
-std::string LayerTable(const PlanRecord& plan, const TextStyle& style) {
+std::string LayerTable(const ProgramRecord& record, const TextStyle& style) {
   TextTable table(
       {"layer", "activations", "model", "gradients", "optimizer", "transient", "per step"});
-  for (const LayerRecord& layer : LayersOf(plan)) {
+  for (const LayerRecord& layer : LayersOf(record)) {
     const auto bytes = [&](Category category) {
       const size_t held = layer.at_peak[static_cast<size_t>(category)];
       return held > 0 ? BytesText(held) : "";
@@ -98,8 +99,9 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
                   fmt::format("{}: {} this arena", known->what,
                               RatioText(static_cast<double>(known->bytes), arena))});
   }
-  table.AddRow({"forward", FlopsText(plan.forward_flops), "arithmetic"});
-  table.AddRow({"whole step", FlopsText(plan.step_flops), "forward, backward and update"});
+  const GraphCost cost = StepCost(answer.record);
+  table.AddRow({"forward", FlopsText(cost.forward_flops), "arithmetic"});
+  table.AddRow({"whole step", FlopsText(cost.step_flops), "forward, backward and update"});
   return table.ToString(style);
 }
 
@@ -152,6 +154,13 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   return style.Paint(Ink::kBad, text) + "\n";
 }
 
+// What changes results, so that nobody is surprised; nothing for what keeps the bits.
+std::string TechniqueLine(const TechniqueRecord& technique) {
+  if (technique.name == "kernels") return fmt::format("{}: equal to rounding\n", technique.done);
+  if (technique.exactness == Name(Exactness::kSameBits)) return {};
+  return fmt::format("{}, {}: {}\n", technique.name, technique.exactness, technique.done);
+}
+
 }  // namespace
 
 std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
@@ -162,12 +171,10 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
                      fmt::format(": {} parameters\n\n", CountText(plan.parameters));
   text += CategoryTable(account, plan.arena_bytes, style) + PeakText(plan, account) + "\n";
   text += LargestTable(plan, account, style) + "\n";
-  if (answer.with_layers) text += LayerTable(plan, style) + "\n";
+  if (answer.with_layers) text += LayerTable(answer.record, style) + "\n";
   text += TotalsTable(answer, account, style);
   if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
-  for (const TechniqueRecord& technique : plan.techniques) {
-    if (technique.name == "kernels") text += fmt::format("{}: equal to rounding\n", technique.done);
-  }
+  for (const TechniqueRecord& technique : plan.techniques) text += TechniqueLine(technique);
   if (answer.budget_bytes > 0) text += fmt::format("\n{}", BudgetText(answer, style));
   return text;
 }

@@ -30,6 +30,19 @@ Json PeakJson(const Profile& profile) {
           {"measured", CategoriesJson(measured, profile.record.arena_bytes)}};
 }
 
+// The plans of a step; categories, steps and holdings are the first one's.
+Json PlansJson(const Profile& profile) {
+  Json plans = Json::array();
+  const auto add = [&](const PlanRecord& record) {
+    plans.push_back({{"name", record.name},
+                     {"runs_per_step", record.runs_per_step},
+                     {"steps", record.steps.size()}});
+  };
+  add(profile.record);
+  for (const OtherPlan& other : profile.others) add(other.record);
+  return plans;
+}
+
 Json OpsJson(const Profile& profile) {
   Json ops = Json::array();
   for (const OpProfile& op : ByOp(profile)) {
@@ -114,6 +127,7 @@ std::string ToJson(const Profile& profile) {
   json["device_allocations_in_steps"] = profile.device_allocations_in_steps;
   json["step_ms"] = profile.step_seconds * 1e3;
   json["images_per_second"] = profile.images_per_second();
+  json["plans"] = PlansJson(profile);
   json["categories"] = PeakJson(profile);
   json["ops"] = OpsJson(profile);
   json["layers"] = LayersJson(profile);

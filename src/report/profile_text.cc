@@ -109,11 +109,26 @@ std::string ProgramTable(const Profile& profile, const TextStyle& style) {
   return table.ToString(style);
 }
 
+// How a step is made up where it is more than one run.
+std::string RunsText(const Profile& profile) {
+  if (profile.others.empty()) return "";
+  std::string text =
+      fmt::format("a step runs '{}' {} times", profile.record.name, profile.record.runs_per_step);
+  for (const OtherPlan& other : profile.others) {
+    text += fmt::format(", '{}' {}", other.record.name,
+                        other.record.runs_per_step == 1
+                            ? "once"
+                            : fmt::format("{} times", other.record.runs_per_step));
+  }
+  return text + "\n";
+}
+
 std::string Totals(const Profile& profile) {
   std::string text = fmt::format("step {} ms, {:.1f} images/s; {:.2f} GFLOP per step, {} GFLOP/s\n",
                                  Milliseconds(profile.step_seconds), profile.images_per_second(),
-                                 Giga(profile.record.step_flops),
-                                 GigaPerSecond(profile.record.step_flops, profile.step_seconds));
+                                 Giga(profile.step_flops()),
+                                 GigaPerSecond(profile.step_flops(), profile.step_seconds));
+  text += RunsText(profile);
   text += fmt::format(
       "arena {} bytes planned, {} allocated; highest byte in use {} planned, {} "
       "measured\n",

@@ -92,8 +92,11 @@ int64_t AddRun(const Profile& profile, const MemoryAccount& account, size_t run,
   const std::vector<double>& seconds = profile.timed_runs[run];
   int64_t run_duration = 0;
   for (const double of_step : seconds) run_duration += Nanoseconds(of_step);
-  trace.AddSpan(Track::kTrainingSteps, fmt::format("training step {}", run), begin, run_duration,
-                {{"images", profile.batch}});
+  // Of a step in parts the trace shows the first: the others do the same.
+  const bool whole = profile.others.empty();
+  trace.AddSpan(Track::kTrainingSteps,
+                whole ? fmt::format("training step {}", run) : profile.record.name, begin,
+                run_duration, {{"images", profile.batch}});
   int64_t time = begin;
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepRecord& step = steps[i];

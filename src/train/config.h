@@ -18,6 +18,7 @@ struct TrainConfig {
   std::string data = "shapes";
   bool data_given = false;  // by option or file: a plan is then for this data (DescribeData)
   int64_t batch = 100;
+  int64_t microbatch = 0;        // samples of a part of the batch at most; 0: the whole batch
   int64_t validation = 0;        // images held out of the training set
   std::string augment = "auto";  // auto: as the data set's usual recipe; none; crop-flip
   // How
@@ -30,6 +31,7 @@ struct TrainConfig {
   uint64_t seed = 1;
   std::string init = {};        // weights to start from, instead of random ones
   std::string conv = "direct";  // or winograd: fewer multiplications, other roundings
+  int64_t bn_group = 0;         // samples that share batch-norm statistics; 0: the whole batch
   // Memory
   std::string recompute = "none";      // which forward values are dropped (recompute_spec.h)
   int64_t scratch_bytes = 1 << 20;     // per thread

@@ -99,6 +99,7 @@ std::string ToToml(const TrainConfig& config) {
   std::string text;
   for (const Option& option : TrainOptions()) {
     const std::string value = option.get(config);
+    if (value.empty() && option.kind != OptionKind::kText) continue;
     text += fmt::format("{} = {}\n", option.name,
                         option.kind == OptionKind::kText ? Quote(value) : value);
   }

@@ -8,8 +8,8 @@ namespace thimble {
 
 Result<Evaluation> Evaluate(Executor& executor, const TrainingProgram& program,
                             const ImageDataset& dataset) {
-  const EvalBatches batches(dataset, program.batch);
-  BatchFeed feed(batches, executor, /*num_slots=*/0, program.batch);
+  const EvalBatches batches(dataset, program.part);
+  BatchFeed feed(batches, executor, /*num_slots=*/0, program.part);
   RunQueue queue(executor);
   Evaluation result;
   double loss_sum = 0;

@@ -4,11 +4,20 @@
 
 #include <nlohmann/json.hpp>
 
+#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/training_program.h"
 
 namespace thimble {
+
+TrainConfig EvaluationConfig(TrainConfig run) {
+  run.bn_group = 0;  // statistics of batches play no part
+  if (run.microbatch == 0) return run;
+  run.batch = CutNearlyEqually(run.batch, run.microbatch).LargestSize();
+  run.microbatch = 0;
+  return run;
+}
 
 Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
                                       const std::string& part, const OpRegistry& ops) {

@@ -17,6 +17,9 @@ struct EvaluationRun {
   std::string json;
 };
 
+// The settings of a run, changed to evaluate it with as many images at a time as its arena held.
+TrainConfig EvaluationConfig(TrainConfig run);
+
 // `part` is "train", "validation" or "test".
 Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
                                       const std::string& part, const OpRegistry& ops);

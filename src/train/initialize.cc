@@ -28,7 +28,9 @@ float Draw(const InitRule& rule, const RandomSource& source, uint32_t tensor, ui
 
 void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed) {
   for (const Resident& resident : executor.program().residents.residents) {
-    if (resident.category != Category::kOptimizer) continue;
+    if (resident.category != Category::kOptimizer && resident.category != Category::kGradients) {
+      continue;
+    }
     const auto bytes = executor.ResidentBytes(resident.name);
     std::memset(bytes.data(), 0, bytes.size());
   }
@@ -50,6 +52,7 @@ std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_
     for (const Value& value : plan.graph.values) {
       if (!IsPersistent(value.role) || value.producer.valid()) continue;
       if (value.role == Role::kState && !with_state) continue;
+      if (value.role == Role::kAccumulator) continue;
       if (!seen.insert(value.name).second) continue;
       const bool convolution = value.shape.rank() == 4;
       tensors.push_back({value.name,

@@ -27,7 +27,7 @@ Json ConfigJson(const TrainConfig& config) {
       case OptionKind::kInteger:
       case OptionKind::kSize:
       case OptionKind::kNumber:
-        json[option.name] = Json::parse(value);
+        json[option.name] = value.empty() ? Json() : Json::parse(value);
         break;
     }
   }

@@ -129,6 +129,25 @@ Option Without() {
       [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); }};
 }
 
+// One part is no parts: that has no text, as where nobody asked for any.
+Option Microbatch() {
+  Option microbatch = Integer(
+      "microbatch", "the batch is cut into nearly equal parts of at most so many samples", true, 1,
+      [](TrainConfig & config) -> auto& { return config.microbatch; });
+  const auto set_number = microbatch.set;
+  const auto get_number = microbatch.get;
+  microbatch.set = [set_number](TrainConfig& config, std::string_view text) -> Result<void> {
+    if (!text.empty()) return set_number(config, text);
+    config.microbatch = 0;
+    return {};
+  };
+  microbatch.get = [get_number](const TrainConfig& config) {
+    const bool whole = config.microbatch == 0 || config.microbatch == config.batch;
+    return whole ? std::string() : get_number(config);
+  };
+  return microbatch;
+}
+
 Option Data() {
   Option data = Text(
       "data", "shapes[:TRAIN[,TEST]], cifar10:DIR or cifar100:DIR (see `thimble data`)", true,
@@ -145,11 +164,12 @@ std::vector<Option> MakeOptions() {
   using C = TrainConfig;
   return {
       Text(
-          "model", "network: wrn-DEPTH-WIDTH, or FILE.toml (see `thimble models`)", true,
+          "model", "network: wrn-DEPTH-WIDTH[:OPTIONS], or FILE.toml (see `thimble models`)", true,
           [](C & c) -> auto& { return c.model; }),
       Data(),
       Integer(
           "batch", "samples per update", true, 1, [](C & c) -> auto& { return c.batch; }),
+      Microbatch(),
       Integer(
           "validation", "images held out of the training set to choose the best weights", true, 0,
           [](C & c) -> auto& { return c.validation; }),
@@ -192,9 +212,11 @@ std::vector<Option> MakeOptions() {
       Text(
           "recompute",
           "forward values to drop and rebuild: none, cheap (norms and activations), blocks[:N], "
-          "sqrt, "
-          "optimal (smallest arena) or optimal:LIMIT",
+          "sqrt, optimal (smallest arena) or optimal:LIMIT",
           false, [](C & c) -> auto& { return c.recompute; }),
+      Integer(
+          "bn-group", "samples that share batch-norm statistics; 0: the whole batch", true, 0,
+          [](C & c) -> auto& { return c.bn_group; }),
       Size(
           "scratch", "bytes per thread for packed panels; a GPU has as much as 16 threads",
           [](C & c) -> auto& { return c.scratch_bytes; }),
@@ -301,6 +323,14 @@ Result<void> CheckConfig(const TrainConfig& config) {
   }
   if (config.batch < 1)
     return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
+  if (config.microbatch < 0 || config.microbatch > config.batch) {
+    return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch, {}",
+                                config.microbatch, config.batch));
+  }
+  if (config.bn_group < 0 || config.bn_group > config.batch) {
+    return BadInput(fmt::format("--bn-group {}: expected 0 to the {} samples of --batch",
+                                config.bn_group, config.batch));
+  }
   if (config.threads > kMaxThreads) {
     return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));
   }

@@ -21,8 +21,9 @@ struct Option {
   // A resumed run must have the same value, or its results would not be those of one run.
   bool decides_results = false;
   std::function<Result<void>(TrainConfig&, std::string_view text)>
-      set;                                             // switches take "true"/"false"
-  std::function<std::string(const TrainConfig&)> get;  // what `set` accepts
+      set;  // switches take "true"/"false"
+  // What `set` accepts. Empty where there is no text: nobody has chosen a value.
+  std::function<std::string(const TrainConfig&)> get;
 };
 
 const std::vector<Option>& TrainOptions();

@@ -5,8 +5,28 @@
 #include <algorithm>
 #include <map>
 
+#include "thimble/base/function_ref.h"
+
 namespace thimble {
 namespace {
+
+// A step of one of the programs, in all its runs of a training step.
+struct ProfiledStep {
+  const StepRecord& record;
+  int64_t runs;
+  double seconds;
+};
+
+void ForEachStep(const Profile& profile, FunctionRef<void(const ProfiledStep&)> visit) {
+  const auto visit_plan = [&](const PlanRecord& plan, const std::vector<double>& seconds) {
+    const auto runs = static_cast<double>(plan.runs_per_step);
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
+      visit({plan.steps[i], plan.runs_per_step, runs * seconds[i]});
+    }
+  };
+  visit_plan(profile.record, profile.op_seconds);
+  for (const OtherPlan& other : profile.others) visit_plan(other.record, other.op_seconds);
+}
 
 void AddStep(LayerProfile& layer, const StepRecord& step, double seconds) {
   if (step.phase == Name(Phase::kForward)) {
@@ -43,17 +63,24 @@ void AppendAllocations(const Profile& profile, std::vector<std::string>& lines) 
 
 }  // namespace
 
+int64_t Profile::step_flops() const {
+  int64_t flops = record.runs_per_step * record.step_flops;
+  for (const OtherPlan& other : others) {
+    flops += other.record.runs_per_step * other.record.step_flops;
+  }
+  return flops;
+}
+
 std::vector<OpProfile> ByOp(const Profile& profile) {
   std::map<std::string, OpProfile> by_op;
-  for (size_t step = 0; step < profile.record.steps.size(); ++step) {
-    const StepRecord& record = profile.record.steps[step];
-    OpProfile& row = by_op[record.op];
-    row.op = record.op;
-    ++row.calls;
-    row.seconds += profile.op_seconds[step];
-    row.flops += record.flops;
-    row.moved_bytes += record.moved_bytes;
-  }
+  ForEachStep(profile, [&](const ProfiledStep& step) {
+    OpProfile& row = by_op[step.record.op];
+    row.op = step.record.op;
+    row.calls += step.runs;
+    row.seconds += step.seconds;
+    row.flops += step.runs * step.record.flops;
+    row.moved_bytes += step.runs * step.record.moved_bytes;
+  });
   std::vector<OpProfile> ops;
   for (const auto& [op, row] : by_op) ops.push_back(row);
   std::stable_sort(ops.begin(), ops.end(),
@@ -78,12 +105,17 @@ std::vector<LayerProfile> ByLayer(const Profile& profile) {
   std::map<std::string, size_t> index;
   for (LayerRecord& layer : LayersOf(profile.record)) {
     index.emplace(layer.name, layers.size());
+    layer.forward_flops = layer.step_flops = 0;
     layers.push_back({.planned = std::move(layer)});
   }
-  for (size_t step = 0; step < profile.record.steps.size(); ++step) {
-    const StepRecord& record = profile.record.steps[step];
-    AddStep(layers[index.at(record.layer)], record, profile.op_seconds[step]);
-  }
+  ForEachStep(profile, [&](const ProfiledStep& step) {
+    LayerProfile& layer = layers[index.at(step.record.layer)];
+    AddStep(layer, step.record, step.seconds);
+    layer.planned.step_flops += step.runs * step.record.flops;
+    if (step.record.phase == Name(Phase::kForward)) {
+      layer.planned.forward_flops += step.runs * step.record.flops;
+    }
+  });
   const size_t peak = PlannedAccount(profile).peak_step;
   for (const Holding& held : profile.measured_holdings) {
     if (!held.live.Contains(peak)) continue;
@@ -98,6 +130,12 @@ std::vector<std::string> DifferencesOf(const Profile& profile) {
   for (const HoldingDifference& difference :
        DifferencesOf(profile.record.holdings, profile.measured_holdings)) {
     lines.push_back(ToString(difference));
+  }
+  for (const OtherPlan& other : profile.others) {
+    for (const HoldingDifference& difference :
+         DifferencesOf(other.record.holdings, other.measured_holdings)) {
+      lines.push_back(fmt::format("{}: {}", other.record.name, ToString(difference)));
+    }
   }
   AppendMemoryTotals(profile, lines);
   lines.insert(lines.end(), profile.faults.begin(), profile.faults.end());

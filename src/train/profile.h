@@ -17,6 +17,13 @@
 
 namespace thimble {
 
+// A plan of a training step beside the main one: parts of another size, or the update behind them.
+struct OtherPlan {
+  PlanRecord record;
+  std::vector<Holding> measured_holdings;  // as record.holdings, with the bytes in use
+  std::vector<double> op_seconds;          // by step of the program, in one run
+};
+
 struct Profile {
   std::string model;
   int64_t batch = 0;
@@ -24,8 +31,11 @@ struct Profile {
   std::string target;  // what the kernels were compiled for or compute in: "AVX2", "tf32"
   int threads = 1;     // of the CPU
 
-  PlanRecord record;                       // of training with a full batch, which ran
+  // Of training with a full batch or, where that has parts, with the first of them, which ran
+  // record.runs_per_step times in each step.
+  PlanRecord record;
   std::vector<Holding> measured_holdings;  // as record.holdings, with the bytes in use
+  std::vector<OtherPlan> others;           // that ran, too
 
   size_t arena_bytes = 0;          // planned for all plans of the program
   size_t allocated_bytes = 0;      // the arena that there was
@@ -38,11 +48,13 @@ struct Profile {
   int64_t device_allocations_in_steps = 0;
   bool host_may_allocate = false;  // on a GPU, whose driver keeps books of its own on the heap
 
-  std::vector<std::vector<double>> timed_runs;  // seconds, by run and step of the program
+  std::vector<std::vector<double>> timed_runs;  // seconds, by run and step of the main program
   std::vector<double> op_seconds;               // by step of the program: the median of these
   double step_seconds = 0;                      // of a whole training step: the median
 
   double images_per_second() const { return static_cast<double>(batch) / step_seconds; }
+  // Arithmetic of a whole training step.
+  int64_t step_flops() const;
 };
 
 inline MemoryAccount PlannedAccount(const Profile& profile) { return Account(profile.record); }

@@ -20,18 +20,26 @@ double Median(std::vector<double> numbers) {
   return *middle;
 }
 
-// Runs the plan of full batches again and again.
+// Runs training steps with full batches again and again.
 class StepRunner {
  public:
   StepRunner(const TrainingProgram& program, Executor& executor)
-      : executor_(executor),
-        plan_(program.TrainPlan(program.batch)),
-        num_steps_(program.program.plans[plan_].steps.size()),
-        batch_(program, executor) {}
+      : executor_(executor), step_(program, executor), measured_buffers_(step_.num_plans()) {}
+
+  const MadeStep& step() const { return step_; }
+  // What the audit found in the buffers of plan `index` of the step.
+  const std::vector<size_t>& measured_buffers(size_t index) const {
+    return measured_buffers_[index];
+  }
 
   void Run() {
-    Prepare();
-    executor_.Run(plan_);
+    step_.ForEachRun([&](size_t index, bool first_part) {
+      step_.Prepare(index, first_part);
+      executor_.Run(step_.plan(index));
+      if (executor_.last_run_was_audited()) {
+        measured_buffers_[index] = executor_.audit().measured_buffers();
+      }
+    });
   }
 
   // Seconds of one step, from an idle device to an idle device.
@@ -43,30 +51,38 @@ class StepRunner {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  // Seconds by step of the program.
-  std::vector<double> TimeOps() {
-    // A device that works by itself gets something to do meanwhile, so that no op waits for the
-    // host, which launches them one by one here.
-    constexpr int kRunsAhead = 4;
-    std::vector<double> seconds(num_steps_, 0.0);
-    if (executor_.device().runs_in_flight() > 1) {
-      for (int run = 0; run < kRunsAhead; ++run) Run();
+  // Seconds by plan and step of its program, in the mean of its runs.
+  std::vector<std::vector<double>> TimeOps() {
+    std::vector<std::vector<double>> seconds;
+    for (size_t index = 0; index < step_.num_plans(); ++index) {
+      seconds.emplace_back(executor_.program().plans[step_.plan(index)].steps.size(), 0.0);
     }
-    Prepare();
-    executor_.RunTimed(plan_, seconds);
+    step_.ForEachRun(
+        [&](size_t index, bool first_part) { TimeOne(index, first_part, seconds[index]); });
+    for (size_t index = 0; index < step_.num_plans(); ++index) {
+      for (double& sum : seconds[index]) sum /= static_cast<double>(step_.runs(index));
+    }
     return seconds;
   }
 
  private:
-  void Prepare() {
-    executor_.Prepare(plan_);
-    batch_.Write();
+  void TimeOne(size_t index, bool first_part, std::span<double> seconds) {
+    // A device that works by itself gets something to do meanwhile, so that no op waits for the
+    // host, which launches them one by one here.
+    constexpr int kRunsAhead = 4;
+    if (executor_.device().runs_in_flight() > 1) {
+      for (int run = 0; run < kRunsAhead; ++run) {
+        step_.Prepare(index, first_part);
+        executor_.Run(step_.plan(index));
+      }
+    }
+    step_.Prepare(index, first_part);
+    executor_.RunTimed(step_.plan(index), seconds);
   }
 
   Executor& executor_;
-  size_t plan_;
-  size_t num_steps_;
-  MadeBatch batch_;
+  MadeStep step_;
+  std::vector<std::vector<size_t>> measured_buffers_;  // by plan of the step
 };
 
 // By step of the program, over all runs.
@@ -83,30 +99,50 @@ std::vector<double> Medians(const std::vector<std::vector<double>>& runs) {
 void Time(StepRunner& runner, int repeat, Profile& profile) {
   std::vector<double> whole;
   for (int i = 0; i < repeat; ++i) whole.push_back(runner.TimeWhole());
-  for (int i = 0; i < repeat; ++i) profile.timed_runs.push_back(runner.TimeOps());
+  // By plan, run and step of the program.
+  std::vector<std::vector<std::vector<double>>> timed(runner.step().num_plans());
+  for (int i = 0; i < repeat; ++i) {
+    std::vector<std::vector<double>> seconds = runner.TimeOps();
+    for (size_t plan = 0; plan < timed.size(); ++plan) {
+      timed[plan].push_back(std::move(seconds[plan]));
+    }
+  }
   profile.step_seconds = Median(std::move(whole));
-  profile.op_seconds = Medians(profile.timed_runs);
+  profile.op_seconds = Medians(timed[0]);
+  for (size_t plan = 1; plan < timed.size(); ++plan) {
+    profile.others[plan - 1].op_seconds = Medians(timed[plan]);
+  }
+  profile.timed_runs = std::move(timed[0]);
 }
 
-void Describe(const TrainConfig& config, const TrainingProgram& program, const OpRegistry& ops,
-              Executor& executor, Profile& profile) {
-  const size_t plan = program.TrainPlan(program.batch);
+void Describe(const TrainConfig& config, const TrainingProgram& program, const StepRunner& runner,
+              const OpRegistry& ops, Executor& executor, Profile& profile) {
+  const ProgramRecord all = RecordOf(program.program, ops);
   const bool on_cpu = executor.device().kind() == DeviceKind::kCpu;
   profile.model = program.model.name;
   profile.batch = program.batch;
   profile.device_name = executor.device().name();
   profile.target = on_cpu ? std::string(ActiveSimdTarget()) : ResolvedMath(config);
   profile.threads = executor.pool().num_threads();
-  profile.record = RecordOf(program.program.plans[plan], program.program.names[plan], ops);
+  profile.record = all.plans[runner.step().plan(0)];
+  for (size_t index = 1; index < runner.step().num_plans(); ++index) {
+    profile.others.push_back({all.plans[runner.step().plan(index)], {}, {}});
+  }
   profile.arena_bytes = program.program.arena_bytes;
   profile.host_may_allocate = !on_cpu;
 }
 
-// Scans the arena and takes down what the audit found in it and in the first run.
-void TakeMeasurements(Executor& executor, Profile& profile) {
+// Scans the arena and takes down what the audit found in it and in the first runs.
+void TakeMeasurements(const StepRunner& runner, Executor& executor, Profile& profile) {
   executor.ScanArena();
   const MemoryAudit& audit = executor.audit();
-  profile.measured_holdings = MeasuredHoldings(profile.record.holdings, audit);
+  profile.measured_holdings =
+      MeasuredHoldings(profile.record.holdings, runner.measured_buffers(0), audit);
+  for (size_t index = 1; index < runner.step().num_plans(); ++index) {
+    OtherPlan& other = profile.others[index - 1];
+    other.measured_holdings =
+        MeasuredHoldings(other.record.holdings, runner.measured_buffers(index), audit);
+  }
   profile.allocated_bytes = executor.device().arena().size();
   profile.planned_peak_bytes = executor.planned_peak_bytes();
   profile.measured_peak_bytes = audit.measured_peak_bytes();
@@ -130,15 +166,15 @@ Profile RunProfile(const TrainConfig& config, const TrainingProgram& program, in
                    const OpRegistry& ops, Executor& executor) {
   THIMBLE_CHECK(repeat >= 1, "{} runs", repeat);
   Profile profile;
-  Describe(config, program, ops, executor, profile);
   InitializeResidents(executor, program.inits, config.seed);
   FillPrefetchRing(executor);
   StepRunner runner(program, executor);
+  Describe(config, program, runner, ops, executor, profile);
   // The first run is audited; in the second one a device may record what it repeats ever after.
   runner.Run();
   runner.Run();
   Time(runner, repeat, profile);
-  TakeMeasurements(executor, profile);
+  TakeMeasurements(runner, executor, profile);
   return profile;
 }
 

@@ -27,10 +27,19 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
+// Options of a model are separated by what other programs take for something else in a path.
+std::string WithoutSeparators(std::string name) {
+  for (char& c : name) {
+    if (c == ':' || c == ',' || c == '=') c = '-';
+  }
+  return name;
+}
+
 std::string FreeName(const TrainConfig& config) {
   const std::string data = config.data.substr(0, config.data.find(':'));
+  const std::string model = WithoutSeparators(ModelName(config.model));
   for (int number = 1;; ++number) {
-    std::string path = fmt::format("runs/{}-{}-{}", ModelName(config.model), data, number);
+    std::string path = fmt::format("runs/{}-{}-{}", model, data, number);
     if (!Exists(path)) return path;
   }
 }

@@ -17,19 +17,22 @@ TensorView FindView(const Executor& executor, size_t plan, const char* name) {
 }
 
 PlanPorts PortsOf(const Executor& executor, size_t plan) {
-  return {.images = executor.View(plan, kImagesInput),
-          .labels = executor.View(plan, kLabelsInput),
+  return {.images = FindView(executor, plan, kImagesInput),
+          .labels = FindView(executor, plan, kLabelsInput),
           .samples = FindView(executor, plan, kSamplesInput),
           .epoch = FindView(executor, plan, kEpochInput),
+          .seen = FindView(executor, plan, kSeenInput),
           .learning_rate = FindView(executor, plan, kLearningRateInput),
-          .loss = executor.View(plan, kLossOutput),
-          .correct = executor.View(plan, kCorrectOutput)};
+          .loss = FindView(executor, plan, kLossOutput),
+          .correct = FindView(executor, plan, kCorrectOutput)};
 }
 
 }  // namespace
 
-RunQueue::RunQueue(Executor& executor)
-    : executor_(executor), max_runs_(executor.device().runs_in_flight()), runs_(max_runs_) {
+RunQueue::RunQueue(Executor& executor, int64_t runs_per_step)
+    : executor_(executor),
+      max_runs_(executor.device().runs_in_flight() * static_cast<size_t>(runs_per_step)),
+      runs_(max_runs_) {
   size_t samples_bytes = 0;
   for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
     ports_.push_back(PortsOf(executor, plan));
@@ -78,9 +81,14 @@ void RunQueue::SetSamples(FunctionRef<void(std::span<int32_t>)> fill) {
 
 void RunQueue::Launch() {
   Slot& slot = SlotOf(launched_);
+  const PlanPorts& ports = ports_[plan_];
   executor_.Run(plan_);
-  executor_.Read(ports_[plan_].loss, std::as_writable_bytes(std::span(&slot.loss, 1)));
-  executor_.Read(ports_[plan_].correct, std::as_writable_bytes(std::span(&slot.correct, 1)));
+  slot.loss = 0;
+  slot.correct = 0;
+  if (ports.loss.data != nullptr) {
+    executor_.Read(ports.loss, std::as_writable_bytes(std::span(&slot.loss, 1)));
+    executor_.Read(ports.correct, std::as_writable_bytes(std::span(&slot.correct, 1)));
+  }
   runs_[static_cast<size_t>(launched_) % max_runs_] = {executor_.last_run_was_audited(),
                                                        executor_.device().Mark()};
   ++launched_;

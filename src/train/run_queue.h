@@ -22,28 +22,31 @@
 
 namespace thimble {
 
-// The inputs and outputs of one plan. Evaluation has no learning rate; samples and epoch are there
-// where images are augmented.
+// The inputs and outputs of one plan; nowhere where it has no such value. Evaluation has no
+// learning rate, an update nothing else; samples and epoch are there where something is
+// drawn (augmentation, dropout), seen where a batch is trained in parts.
 struct PlanPorts {
   TensorView images;
   TensorView labels;
   TensorView samples;
   TensorView epoch;
+  TensorView seen;
   TensorView learning_rate;
   TensorView loss;
   TensorView correct;
 };
 
 struct FinishedRun {
-  double loss = 0;
+  double loss = 0;  // both are 0 where the plan has none
   int64_t correct = 0;
   bool audited = false;
 };
 
 class RunQueue {
  public:
+  // There is room for as many steps as the device may have under way, each of so many runs.
   // `executor` must outlive this.
-  explicit RunQueue(Executor& executor);
+  explicit RunQueue(Executor& executor, int64_t runs_per_step = 1);
 
   size_t max_runs() const { return max_runs_; }
   // Launched and not collected.

@@ -1,9 +1,11 @@
 #include "thimble/train/savings.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 
-#include "thimble/plan/cost.h"
 #include "thimble/plan/pipeline.h"
+#include "thimble/plan/program_record.h"
 
 namespace thimble {
 namespace {
@@ -11,14 +13,28 @@ namespace {
 // A technique that a user can ask for. One line here, and `thimble plan` says what it would save.
 struct Offer {
   std::string name;
-  Exactness exactness;
+  std::string exactness;
   std::string what;
   std::function<void(TrainConfig&)> ask;
 };
 
-std::vector<Offer> Offers() {
-  return {{"--scratch 64KiB", Exactness::kSameBits, "smaller packed panels per thread",
-           [](TrainConfig& config) { config.scratch_bytes = 64 << 10; }}};
+// Small enough to show what parts save; batch norm keeps statistics that are worth something.
+constexpr int64_t kOfferedMicrobatch = 10;
+
+Result<std::vector<Offer>> Offers(const TrainConfig& config, const ImageClassifier& model,
+                                  const OpRegistry& ops) {
+  std::vector<Offer> offers;
+  if (config.batch > kOfferedMicrobatch) {
+    THIMBLE_ASSIGN_OR_RETURN(const Network network, BuildNetwork(model, ops, 1, Mode::kTrain));
+    offers.push_back({fmt::format("--microbatch {}", kOfferedMicrobatch),
+                      MicrobatchExactness(network.graph, kOfferedMicrobatch),
+                      "train a batch in parts, and update from the sum of their gradients",
+                      [](TrainConfig& asked) { asked.microbatch = kOfferedMicrobatch; }});
+  }
+  offers.push_back({"--scratch 64KiB", std::string(Name(Exactness::kSameBits)),
+                    "smaller packed panels per thread",
+                    [](TrainConfig& asked) { asked.scratch_bytes = 64 << 10; }});
+  return offers;
 }
 
 struct Size {
@@ -36,7 +52,7 @@ class Sizer {
     THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                              MakeTrainingProgram(config, model_, /*counts=*/{}, ops_));
     return Size{static_cast<int64_t>(planned.program.arena_bytes),
-                CostOf(planned.main_plan().graph, ops_).step_flops};
+                StepCost(planned.program, ops_).step_flops};
   }
 
  private:
@@ -64,9 +80,9 @@ Result<void> FindAlways(const Sizer& sizer, const TrainConfig& plain, Savings& s
   return {};
 }
 
-Result<void> FindOffered(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
+Result<void> FindOffered(const Sizer& sizer, const std::vector<Offer>& offers,
+                         const TrainConfig& plain, Savings& savings) {
   const Size plain_size{savings.plain_arena_bytes, savings.plain_step_flops};
-  const std::vector<Offer> offers = Offers();
   // With all offers but one, or with all.
   const auto without = [&](size_t left_out) {
     TrainConfig config = plain;
@@ -82,9 +98,8 @@ Result<void> FindOffered(const Sizer& sizer, const TrainConfig& plain, Savings& 
     // A single offer has no others.
     THIMBLE_ASSIGN_OR_RETURN(const Size others,
                              offers.size() > 1 ? without(i) : Result<Size>(plain_size));
-    savings.offered.push_back({offers[i].name, std::string(Name(offers[i].exactness)),
-                               offers[i].what, size.arena_bytes, size.step_flops,
-                               others.arena_bytes});
+    savings.offered.push_back({offers[i].name, offers[i].exactness, offers[i].what,
+                               size.arena_bytes, size.step_flops, others.arena_bytes});
   }
   savings.together_arena_bytes = savings.offered.front().arena_bytes;
   if (offers.size() > 1) {
@@ -105,7 +120,8 @@ Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& mo
   savings.plain_arena_bytes = size.arena_bytes;
   savings.plain_step_flops = size.step_flops;
   THIMBLE_TRY(FindAlways(sizer, plain, savings));
-  THIMBLE_TRY(FindOffered(sizer, plain, savings));
+  THIMBLE_ASSIGN_OR_RETURN(const std::vector<Offer> offers, Offers(plain, model, ops));
+  THIMBLE_TRY(FindOffered(sizer, offers, plain, savings));
   return savings;
 }
 

@@ -12,16 +12,15 @@
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/exec/executor.h"
 #include "thimble/plan/plan_json.h"
-#include "thimble/train/batch_feed.h"
 #include "thimble/train/checkpoint.h"
 #include "thimble/train/command_text.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
 #include "thimble/train/run_folder.h"
-#include "thimble/train/run_queue.h"
 #include "thimble/train/run_state.h"
 #include "thimble/train/schedule.h"
+#include "thimble/train/step_queue.h"
 #include "thimble/train/stop_signal.h"
 
 namespace thimble {
@@ -57,8 +56,7 @@ class Trainer {
   Result<void> Restore();
   Result<void> Loop();
   // Enqueues the next step.
-  Result<void> Launch(BatchFeed& feed);
-  void WriteDraws(const PlanPorts& ports);
+  Result<void> Launch();
   // Whether it may be, while others are under way.
   bool MayLaunch() const;
   // Waits for the oldest step under way and does what is due behind it.
@@ -73,6 +71,9 @@ class Trainer {
   TrainSummary Summarize() const;
   Result<void> CheckMemory(const TrainSummary& summary) const;
 
+  double Rate(int64_t step) const {
+    return LearningRate(schedule_, schedule_span_, config_.learning_rate, step);
+  }
   double ImagesPerSecond() const {
     return step_seconds_ > 0 ? static_cast<double>(step_samples_) / step_seconds_ : 0;
   }
@@ -100,7 +101,7 @@ class Trainer {
   int64_t plain_arena_bytes_ = 0;
   std::optional<RunFolder> folder_;
   std::unique_ptr<Executor> executor_;
-  std::optional<RunQueue> queue_;
+  std::optional<StepQueue> queue_;
   Schedule schedule_;
   ScheduleSpan schedule_span_;
   RunState state_;                  // as of the last step whose results are known
@@ -177,10 +178,9 @@ Result<void> Trainer::StartOrResume() {
     THIMBLE_TRY(LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
   }
   executor_->StoreResidents();
-  queue_.emplace(*executor_);
   // Also where a run goes on: it may have got more epochs or other threads.
   THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
-  THIMBLE_TRY(folder_->Write("plan.json", ToJson(RecordOf(program_.program, ops_))));
+  THIMBLE_TRY(folder_->Write("plan.json", ToJson(RecordOf(program_, ops_, plain_arena_bytes_))));
   return folder_->StartMetrics(state_.metrics_bytes);
 }
 
@@ -204,11 +204,11 @@ Result<void> Trainer::Restore() {
 Result<void> Trainer::Loop() {
   observer_.OnStart(program_, folder_->path());
   started_ = Clock::now();
-  BatchFeed feed(*batches_, *executor_, config_.prefetch, program_.batch);
-  feed.Start(state_.step, schedule_span_.num_steps);
+  queue_.emplace(program_, *batches_, *executor_, config_.prefetch);
+  queue_->Start(state_.step, schedule_span_.num_steps);
   launched_ = state_.step;
   while (!done() && !stop_->requested()) {
-    while (MayLaunch()) THIMBLE_TRY(Launch(feed));
+    while (MayLaunch()) THIMBLE_TRY(Launch());
     THIMBLE_TRY(FinishStep());
   }
   while (!queue_->empty()) THIMBLE_TRY(FinishStep());
@@ -226,24 +226,11 @@ bool Trainer::MayLaunch() const {
   return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_);
 }
 
-Result<void> Trainer::Launch(BatchFeed& feed) {
-  const size_t plan = program_.TrainPlan(batches_->CountAt(launched_));
-  const double rate = LearningRate(schedule_, schedule_span_, config_.learning_rate, launched_);
+Result<void> Trainer::Launch() {
   if (queue_->empty()) step_started_ = Clock::now();
-  const PlanPorts& ports = queue_->Begin(plan);
-  THIMBLE_TRY(feed.Next(launched_, ports.images, ports.labels));
-  WriteDraws(ports);
-  queue_->Set(ports.learning_rate, static_cast<float>(rate));
-  queue_->Launch();
+  THIMBLE_TRY(queue_->Launch(Rate(launched_)));
   ++launched_;
   return {};
-}
-
-// What the images of the step are augmented by.
-void Trainer::WriteDraws(const PlanPorts& ports) {
-  if (program_.augmentation == Augmentation::kNone) return;
-  queue_->SetSamples([&](std::span<int32_t> samples) { batches_->Samples(launched_, samples); });
-  queue_->Set(ports.epoch, static_cast<uint32_t>(batches_->BatchAt(launched_).epoch));
 }
 
 Result<void> Trainer::FinishStep() {
@@ -256,7 +243,7 @@ Result<void> Trainer::FinishStep() {
 Result<void> Trainer::Collect() {
   const FinishedRun run = queue_->Collect();
   const int64_t count = batches_->CountAt(state_.step);
-  const double rate = LearningRate(schedule_, schedule_span_, config_.learning_rate, state_.step);
+  const double rate = Rate(state_.step);
   const Clock::time_point now = Clock::now();
   if (!run.audited) {
     step_seconds_ += std::chrono::duration<double>(now - step_started_).count();

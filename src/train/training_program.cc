@@ -6,15 +6,21 @@
 #include <set>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/device.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/model/model_file.h"
 #include "thimble/plan/memory/accounting.h"
+#include "thimble/plan/pass.h"
 
 namespace thimble {
 namespace {
 
 std::string TrainName(int64_t samples) { return fmt::format("train {}", samples); }
+std::string PartName(const BatchShare& share) {
+  return fmt::format("train {} of {}", share.samples, share.batch);
+}
+std::string UpdateName(int64_t samples) { return fmt::format("update {}", samples); }
 std::string EvaluateName(int64_t samples) { return fmt::format("evaluate {}", samples); }
 
 size_t FindPlan(const Program& program, const std::string& name) {
@@ -64,6 +70,20 @@ Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
   return options;
 }
 
+// What the configuration asks for that changes the graph of a batch of this size.
+std::vector<TechniqueRecord> GraphTechniques(const TrainConfig& config, const Graph& graph,
+                                             int64_t samples) {
+  const bool has_norm = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                    [](const Node& node) { return node.op == "batch_norm"; });
+  if (config.bn_group == 0 || !has_norm) return {};
+  const int64_t group = CutNearlyEqually(samples, config.bn_group).LargestSize();
+  return {
+      {.name = "ghost batch norm",
+       .exactness = std::string(Name(Exactness::kLossy)),
+       .what = "normalize parts of the batch by their own statistics",
+       .done = fmt::format("batch-norm statistics per {} sample{}", group, group == 1 ? "" : "s")}};
+}
+
 Result<void> AddEvaluation(const TrainingProgram& result, const OpRegistry& ops,
                            const std::set<int64_t, std::greater<>>& sizes,
                            std::vector<NamedGraph>& graphs) {
@@ -73,6 +93,73 @@ Result<void> AddEvaluation(const TrainingProgram& result, const OpRegistry& ops,
     graphs.push_back({EvaluateName(samples), std::move(network.graph)});
   }
   return {};
+}
+
+// The graphs of training with one batch size, in the order in which they run.
+class TrainingGraphs {
+ public:
+  TrainingGraphs(const TrainConfig& config, TrainingProgram& program, const OpRegistry& ops)
+      : config_(config), program_(program), ops_(ops) {}
+
+  Result<void> AddBatch(int64_t samples, std::vector<NamedGraph>& graphs) {
+    const bool full = samples == program_.batch;
+    if (program_.in_parts()) return AddParts(samples, full, graphs);
+    THIMBLE_ASSIGN_OR_RETURN(Network network, Forward(samples));
+    THIMBLE_TRY(AppendUpdate(network.graph, ops_, network.loss, config_.optimizer));
+    Add(TrainName(samples), std::move(network.graph), full ? 1 : 0, samples, graphs);
+    return {};
+  }
+
+ private:
+  void Add(std::string name, Graph graph, int64_t runs, int64_t samples,
+           std::vector<NamedGraph>& graphs) const {
+    std::vector<TechniqueRecord> techniques = GraphTechniques(config_, graph, samples);
+    graphs.push_back({std::move(name), std::move(graph), runs, std::move(techniques)});
+  }
+
+  Result<Network> Forward(int64_t samples) {
+    THIMBLE_ASSIGN_OR_RETURN(Network network,
+                             BuildNetwork(program_.model, ops_, samples, Mode::kTrain,
+                                          {program_.augmentation, config_.seed}, config_.bn_group));
+    if (program_.inits.empty()) program_.inits = network.inits;
+    return network;
+  }
+
+  Result<void> AddParts(int64_t batch, bool full, std::vector<NamedGraph>& graphs) {
+    const NearlyEqualParts parts = CutNearlyEqually(batch, program_.microbatch);
+    Graph update;
+    // Parts of two sizes at most, the larger ones first.
+    for (int64_t first = 0; first < parts.parts;) {
+      const BatchShare share{parts.Size(first), batch};
+      int64_t end = first;
+      while (end < parts.parts && parts.Size(end) == share.samples) ++end;
+      THIMBLE_ASSIGN_OR_RETURN(Network network, Forward(share.samples));
+      if (first == 0) {
+        THIMBLE_ASSIGN_OR_RETURN(update,
+                                 MakeUpdateGraph(network.graph, ops_, config_.optimizer, share));
+      }
+      THIMBLE_TRY(AppendSums(network.graph, ops_, network.loss, share));
+      Add(PartName(share), std::move(network.graph), full ? end - first : 0, share.samples, graphs);
+      first = end;
+    }
+    graphs.push_back({UpdateName(batch), std::move(update), full ? 1 : 0});
+    return {};
+  }
+
+  const TrainConfig& config_;
+  TrainingProgram& program_;
+  const OpRegistry& ops_;
+};
+
+// Sets what parts the batches of these sizes are trained in.
+void ChooseParts(const TrainConfig& config, const std::set<int64_t, std::greater<>>& sizes,
+                 TrainingProgram& program) {
+  program.microbatch =
+      config.microbatch == 0 ? program.batch : std::min(config.microbatch, program.batch);
+  for (const int64_t samples : sizes) {
+    const int64_t largest = CutNearlyEqually(samples, program.microbatch).LargestSize();
+    program.part = std::max(program.part, largest);
+  }
 }
 
 }  // namespace
@@ -129,6 +216,47 @@ size_t TrainingProgram::EvaluatePlan(int64_t samples) const {
   return FindPlan(program, EvaluateName(samples));
 }
 
+size_t TrainingProgram::PartPlan(const BatchShare& share) const {
+  return FindPlan(program, PartName(share));
+}
+
+size_t TrainingProgram::UpdatePlan(int64_t batch_samples) const {
+  return FindPlan(program, UpdateName(batch_samples));
+}
+
+int64_t TrainingProgram::runs_per_step() const {
+  return in_parts() ? CutNearlyEqually(batch, microbatch).parts + 1 : 1;
+}
+
+std::string MicrobatchExactness(const Graph& forward, int64_t samples) {
+  const bool with_statistics =
+      std::any_of(forward.nodes.begin(), forward.nodes.end(),
+                  [](const Node& node) { return node.op == "batch_norm"; });
+  if (!with_statistics) return std::string(Name(Exactness::kEqual));
+  return fmt::format("{}: batch-norm statistics per {} sample{}", Name(Exactness::kLossy), samples,
+                     samples == 1 ? "" : "s");
+}
+
+ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
+                       int64_t plain_arena_bytes) {
+  ProgramRecord record = RecordOf(program.program, ops);
+  if (!program.in_parts()) return record;
+  TechniqueRecord microbatch;
+  microbatch.name = "microbatch";
+  const NearlyEqualParts parts = CutNearlyEqually(program.batch, program.microbatch);
+  microbatch.exactness = MicrobatchExactness(program.main_plan().graph, parts.LargestSize());
+  microbatch.what = "train a batch in parts, and update from the sum of their gradients";
+  microbatch.done =
+      fmt::format("{} parts of {}{} samples", parts.parts,
+                  parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize());
+  if (plain_arena_bytes > 0) {
+    microbatch.saved_bytes = plain_arena_bytes - static_cast<int64_t>(record.arena_bytes);
+  }
+  std::vector<TechniqueRecord>& techniques = record.plans.front().techniques;
+  techniques.insert(techniques.begin(), std::move(microbatch));
+  return record;
+}
+
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageSpec& images,
                                             const ImageCounts& counts, const OpRegistry& ops) {
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
@@ -144,30 +272,28 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
   auto train_sizes = BatchSizes(counts.train, result.batch);
   train_sizes.insert(result.batch);
-  auto evaluate_sizes = BatchSizes(counts.test, result.batch);
-  evaluate_sizes.merge(BatchSizes(counts.validation, result.batch));
-  if (evaluate_sizes.empty()) evaluate_sizes.insert(result.batch);
+  ChooseParts(config, train_sizes, result);
+  auto evaluate_sizes = BatchSizes(counts.test, result.part);
+  evaluate_sizes.merge(BatchSizes(counts.validation, result.part));
+  if (evaluate_sizes.empty()) evaluate_sizes.insert(result.part);
 
   std::vector<NamedGraph> graphs;
-  for (int64_t samples : train_sizes) {
-    THIMBLE_ASSIGN_OR_RETURN(Network network, BuildNetwork(result.model, ops, samples, Mode::kTrain,
-                                                           {result.augmentation, config.seed}));
-    THIMBLE_TRY(AppendUpdate(network.graph, ops, network.loss, config.optimizer));
-    graphs.push_back({TrainName(samples), std::move(network.graph)});
-    if (result.inits.empty()) result.inits = std::move(network.inits);
-  }
+  TrainingGraphs training(config, result, ops);
+  for (int64_t samples : train_sizes) THIMBLE_TRY(training.AddBatch(samples, graphs));
   THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
   THIMBLE_ASSIGN_OR_RETURN(
       result.program,
-      PlanProgram(graphs, ops, PrefetchRing(config, result.batch, model.images), options));
+      PlanProgram(graphs, ops, PrefetchRing(config, result.part, model.images), options));
   return result;
 }
 
 TrainConfig PlainConfig(TrainConfig config) {
   const TrainConfig defaults;
+  config.microbatch = defaults.microbatch;
   config.conv = defaults.conv;
   config.recompute = defaults.recompute;
+  config.bn_group = defaults.bn_group;
   config.scratch_bytes = defaults.scratch_bytes;
   config.budget_bytes = defaults.budget_bytes;
   config.without = defaults.without;
@@ -192,7 +318,7 @@ Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const I
   THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
   THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
-  result.batch = std::min(config.batch, num_images);
+  result.batch = result.microbatch = result.part = std::min(config.batch, num_images);
   std::vector<NamedGraph> graphs;
   THIMBLE_TRY(AddEvaluation(result, ops, BatchSizes(num_images, result.batch), graphs));
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
@@ -215,7 +341,7 @@ Result<void> CheckBudget(const Program& program, int64_t budget_bytes) {
   return DoesNotFit(
       fmt::format("does not fit: the plan needs {} ({} bytes), the budget is {}, {} are missing; "
                   "largest at the "
-                  "peak: {}; a smaller --batch would help",
+                  "peak: {}; a smaller --batch or --microbatch would help",
                   FormatBytes(arena_bytes), arena_bytes, FormatBytes(budget_bytes),
                   FormatBytes(arena_bytes - budget_bytes), largest));
 }

@@ -10,6 +10,7 @@
 #include "thimble/data/image_dataset.h"
 #include "thimble/model/image_classifier.h"
 #include "thimble/plan/program.h"
+#include "thimble/plan/program_record.h"
 #include "thimble/train/config.h"
 
 namespace thimble {
@@ -43,17 +44,35 @@ Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual);
 
 struct TrainingProgram {
   ImageClassifier model;
-  // Of training: anything but kNone wants the inputs kSamplesInput and kEpochInput.
-  Augmentation augmentation = Augmentation::kNone;
+  Augmentation augmentation = Augmentation::kNone;  // of training
   Program program;
   std::vector<InitRule> inits;
   int64_t batch = 0;
+  int64_t microbatch = 0;  // samples of a part of a batch at most; `batch` where there is one part
+  int64_t part = 0;        // samples of the largest part: as many as are in the arena at a time
+
+  // Whether a step is one run for each part of its batch and one for the update.
+  bool in_parts() const { return microbatch < batch; }
+  // Runs of a step with a full batch.
+  int64_t runs_per_step() const;
 
   // Index of the plan for a batch of this many samples. Requires that one was planned.
   size_t TrainPlan(int64_t samples) const;
   size_t EvaluatePlan(int64_t samples) const;
-  const Plan& main_plan() const { return program.plans.front(); }  // training, full batch
+  // Where a step has parts: the plans for a part of such a batch, and for the update behind it.
+  size_t PartPlan(const BatchShare& share) const;
+  size_t UpdatePlan(int64_t batch_samples) const;
+  // Training with a full batch, or the first part of it.
+  const Plan& main_plan() const { return program.plans.front(); }
 };
+
+// The record of the program, with what was done before its plans were made: the first plan says
+// what microbatching saves, where `plain_arena_bytes` is known and not 0.
+ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
+                       int64_t plain_arena_bytes);
+
+// How exact training in parts of so many samples is, of this network.
+std::string MicrobatchExactness(const Graph& forward, int64_t samples);
 
 // Plans training and evaluation for full and last batches. With an empty training set in `counts`,
 // for full batches only.

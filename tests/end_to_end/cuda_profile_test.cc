@@ -16,7 +16,8 @@ class CudaProfileEndToEnd : public ThimbleFixture {
 TEST_F(CudaProfileEndToEnd, MeasuresWhatWasPlanned) {
   for (const char* options :
        {"--batch 8", "--batch 1", "--batch 7", "--batch 8 --math fp32",
-        "--batch 8 --without in-place", "--batch 3 --augment crop-flip --momentum 0"}) {
+        "--batch 8 --without in-place", "--batch 3 --augment crop-flip --momentum 0",
+        "--batch 7 --microbatch 3"}) {
     const std::string command =
         std::string("profile --device cuda --model wrn-10-1 --repeat 2 --json ") + options;
     const auto profile = ParseObject(RunWell(command).out);

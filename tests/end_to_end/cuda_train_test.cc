@@ -112,5 +112,37 @@ TEST_F(CudaTrainEndToEnd, EvaluatesWeightsFromTheCpu) {
               1e-3 * cpu["loss"].get<double>());
 }
 
+TEST_F(CudaTrainEndToEnd, PartsAreMeasuredAsPlannedAndRepeatable) {
+  for (const char* size : {"1", "2", "3"}) {
+    const std::string options = Options(2) + "--device cuda --microbatch " + size + " --out ";
+    const std::string first = At(std::string("first") + size);
+    const std::string second = At(std::string("second") + size);
+    RunWell(options + first);
+    RunWell(options + second + " --prefetch 0");
+    const auto summary = SummaryOf(first);
+    EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << size;
+    EXPECT_EQ(summary["device_allocations_in_steps"], 0) << size;
+    EXPECT_EQ(summary["steps"], 20);
+    ExpectSameRun(first, second);
+  }
+}
+
+TEST_F(CudaTrainEndToEnd, FirstLossesInPartsAreThoseOfTheCpu) {
+  RunWell(Options(1) + "--microbatch 3 --out @/cpu");
+  RunWell(Options(1) + "--microbatch 3 --device cuda --math fp32 --out @/cuda");
+  const std::vector<double> cpu = LossesOf(At("cpu"));
+  const std::vector<double> cuda = LossesOf(At("cuda"));
+  ASSERT_EQ(cpu.size(), cuda.size());
+  for (size_t step = 0; step < 3; ++step) EXPECT_NEAR(cuda[step], cpu[step], 1e-3 * cpu[step]);
+}
+
+TEST_F(CudaTrainEndToEnd, RunsInPartsGoOnBitForBit) {
+  const std::string options = "--device cuda --microbatch 3 ";
+  RunWell(Options(4) + options + "--out @/whole");
+  RunWell(Options(4) + options + "--steps 17 --out @/run");
+  RunWell(Options(4) + options + "--resume --out @/run");
+  EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("run")));
+}
+
 }  // namespace
 }  // namespace thimble

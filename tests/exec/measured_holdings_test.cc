@@ -53,6 +53,17 @@ TEST(MeasuredHoldings, CoverEveryValueOfATraining) {
   EXPECT_EQ(MeasuredHoldings(planned, executor.audit()), planned);
 }
 
+TEST(MeasuredHoldings, OfAPlanThatWasAuditedBefore) {
+  SmallTraining training;
+  training.Run(SmallTraining::kTrain, 1);
+  Executor& executor = training.executor();
+  const std::vector<size_t> buffers = executor.audit().measured_buffers();
+  training.Run(SmallTraining::kEvaluate, 1);
+  executor.ScanArena();
+  const auto planned = Holdings(executor.program().plans[SmallTraining::kTrain]);
+  EXPECT_EQ(MeasuredHoldings(planned, buffers, executor.audit()), planned);
+}
+
 TEST(MeasuredHoldings, NameAValueThatReachesTooFar) {
   const MeasuredRun run(&WriteOneWordTooMany);
   EXPECT_THAT(run.Differences(),

@@ -162,5 +162,125 @@ TEST_F(TrainingGraphTest, RejectsALayerThatUsesAnOptimizersName) {
   EXPECT_TRUE(Append("momentum.b", graph, {.momentum = 0}).ok());
 }
 
+// The forward graph of three samples of seven, and what becomes of it.
+class PartGraphTest : public testing::Test {
+ protected:
+  static constexpr BatchShare kShare{3, 7};
+
+  static Graph Part() {
+    Network network = MakeNetwork("wrn-10-1", kShare.samples, Mode::kTrain, TinyImages());
+    const auto appended = AppendSums(network.graph, BuiltinOps(), network.loss, kShare);
+    EXPECT_TRUE(appended.ok()) << appended.error().message;
+    return std::move(network.graph);
+  }
+  static Graph Update(const OptimizerSpec& optimizer) {
+    const Network network = MakeNetwork("wrn-10-1", kShare.samples, Mode::kTrain, TinyImages());
+    return MakeUpdateGraph(network.graph, BuiltinOps(), optimizer, kShare).value();
+  }
+  // A network of linear layers of these names, as a part.
+  static Result<void> AppendTo(const std::string& first, const std::string& second) {
+    NetworkBuilder net(BuiltinOps(), Mode::kTrain);
+    const ValueId x = net.Input("x", {2, 3}, DType::kF32);
+    const ValueId labels = net.Input(kLabelsInput, {2}, DType::kI32);
+    const ValueId loss =
+        net.SoftmaxCrossEntropy(net.Linear(second, net.Linear(first, x, 4), 4), labels);
+    Graph graph = std::move(net).Finish().value().graph;
+    return AppendSums(graph, BuiltinOps(), loss, {2, 4});
+  }
+};
+
+TEST_F(PartGraphTest, BothAreSoundAndShareTheirAccumulators) {
+  const Graph part = Part();
+  const Graph update = Update({});
+  for (const Graph* graph : {&part, &update}) {
+    const auto verified = VerifyGraph(*graph, BuiltinOps());
+    EXPECT_TRUE(verified.ok()) << verified.error().message;
+  }
+  size_t accumulators = 0;
+  for (const Value& value : part.values) {
+    if (value.role != Role::kAccumulator || value.producer.valid()) continue;
+    ++accumulators;
+    const ValueId there = update.Find(value.name);
+    ASSERT_TRUE(there.valid()) << value.name;
+    EXPECT_EQ(update.value(there).role, Role::kAccumulator);
+    EXPECT_EQ(update.value(there).shape, value.shape);
+    EXPECT_FALSE(IsCarried(update, there)) << value.name;
+  }
+  EXPECT_EQ(accumulators, 25U + 2 * 7);
+}
+
+TEST_F(PartGraphTest, APartChangesNothingButAccumulators) {
+  const Graph graph = Part();
+  for (const Carry& carry : graph.carries) {
+    EXPECT_EQ(graph.value(carry.from).role, Role::kAccumulator) << graph.value(carry.from).name;
+  }
+  for (const Node& node : graph.nodes) EXPECT_NE(node.phase, Phase::kUpdate) << node.op;
+  EXPECT_EQ(Updates(graph, "accumulate").size(), 25U);
+  EXPECT_EQ(Updates(graph, "merge_statistics").size(), 7U);
+  for (const Node* node : Updates(graph, "merge_statistics")) {
+    EXPECT_EQ(node->attributes.Int("samples"), 3);
+    EXPECT_EQ(graph.value(node->inputs[0]).name, "sum." + node->layer + ".running_mean");
+  }
+}
+
+TEST_F(PartGraphTest, GradientsAreWeightedByTheShare) {
+  const Graph graph = Part();
+  const Node& fill = graph.node(graph.value(graph.Find("dloss")).producer);
+  EXPECT_DOUBLE_EQ(fill.attributes.Float("value"), 3.0 / 7.0);
+}
+
+TEST_F(PartGraphTest, AGradientIsAddedAsSoonAsItIsThere) {
+  const Graph graph = Part();
+  for (size_t index = 0; index < graph.nodes.size(); ++index) {
+    const Node& node = graph.nodes[index];
+    if (node.op != "accumulate") continue;
+    const size_t producer = graph.value(node.inputs[1]).producer.index();
+    // A norm has two gradients.
+    EXPECT_LE(index - producer, 2U) << node.layer;
+    EXPECT_EQ(graph.value(node.inputs[1]).role, Role::kGradient);
+    EXPECT_EQ("sum.d" + graph.value(node.inputs[0]).name.substr(4),
+              "sum." + graph.value(node.inputs[1]).name);
+  }
+}
+
+TEST_F(PartGraphTest, TheUpdateIsThatOfAWholeBatch) {
+  const OptimizerSpec optimizer{.momentum = 0.8, .nesterov = true, .weight_decay = 0.25};
+  const Graph whole = TrainingGraph("wrn-10-1", kShare.batch, TinyImages(), optimizer);
+  const Graph update = Update(optimizer);
+  for (const char* op : {"sgd_update", "batch_norm_update"}) {
+    const auto expected = Updates(whole, op);
+    const auto actual = Updates(update, op);
+    ASSERT_EQ(actual.size(), expected.size()) << op;
+    for (const Node* node : actual) {
+      const auto same = [&](const Node* other) {
+        return whole.value(other->inputs[0]).name == update.value(node->inputs[0]).name;
+      };
+      const auto found = std::find_if(expected.begin(), expected.end(), same);
+      ASSERT_NE(found, expected.end()) << node->layer;
+      EXPECT_EQ(node->attributes, (*found)->attributes) << node->layer;
+      EXPECT_EQ(node->layer, (*found)->layer);
+      for (ValueId output : node->outputs)
+        EXPECT_TRUE(whole.Find(update.value(output).name).valid());
+    }
+  }
+  EXPECT_EQ(Updates(Update({.momentum = 0}), "sgd_update_plain").size(), 25U);
+}
+
+TEST_F(PartGraphTest, RejectsALayerThatUsesAnAccumulatorsName) {
+  EXPECT_TRUE(AppendTo("a", "b").ok());
+  const auto appended = AppendTo("a", "sum.a");
+  ASSERT_FALSE(appended.ok());
+  EXPECT_EQ(appended.error().kind, ErrorKind::kBadInput);
+  EXPECT_THAT(appended.error().message, HasSubstr("'sum.a.weight' belongs to the optimizer"));
+}
+
+TEST_F(PartGraphTest, RejectsUpdatesThatCannotBeDoneInParts) {
+  // A graph that has its update already.
+  Graph graph = TrainingGraph("wrn-10-1", 2, TinyImages());
+  const auto appended = AppendSums(graph, BuiltinOps(), graph.Find(kLossOutput), {2, 4});
+  ASSERT_FALSE(appended.ok());
+  EXPECT_THAT(appended.error().message, HasSubstr("sgd_update cannot be done in parts"));
+}
+
 }  // namespace
 }  // namespace thimble

@@ -47,6 +47,7 @@ TEST(Graph, KnowsWhatLivesFromStepToStep) {
   EXPECT_TRUE(IsPersistent(Role::kParameter));
   EXPECT_TRUE(IsPersistent(Role::kStatistic));
   EXPECT_TRUE(IsPersistent(Role::kState));
+  EXPECT_TRUE(IsPersistent(Role::kAccumulator));
   EXPECT_FALSE(IsPersistent(Role::kInput));
   EXPECT_FALSE(IsPersistent(Role::kActivation));
   EXPECT_FALSE(IsPersistent(Role::kGradient));

@@ -43,6 +43,15 @@ TEST_P(FuseNormReluTest, OneNodeWritesWhatReluWrote) {
   EXPECT_EQ(graph.carries.size(), GetParam() == Mode::kTrain ? 2U : 0U);
 }
 
+TEST_P(FuseNormReluTest, GroupNormsTakeTheirReluToo) {
+  net_.Conv("conv", net_.Relu(net_.GroupNorm("gn", Input(), 3)), {.out_channels = 4});
+  const Graph graph = Fuse({"conv.y"});
+  EXPECT_EQ(CountOps(graph, "relu"), 0U);
+  const Node& node = graph.node(graph.value(graph.Find("gn.relu")).producer);
+  EXPECT_EQ(node.op, "group_norm");
+  EXPECT_EQ(node.attributes.Int("relu"), 1);
+}
+
 TEST_P(FuseNormReluTest, KeepsANormThatOthersRead) {
   const ValueId x = net_.BatchNorm("bn", Input());
   net_.Add(net_.Relu(x), x);

@@ -68,6 +68,22 @@ TEST(ImageClassifierTest, TrainingImagesAreDrawnBeforeTheyAreNormalised) {
   EXPECT_EQ(graph.nodes[1].inputs, crop.outputs);
 }
 
+TEST(ImageClassifierTest, DropoutSharesInputsAndSeedWithTheImages) {
+  ImageClassifier model = Flat();
+  model.body = [body = model.body](NetworkBuilder& net, ValueId x) {
+    return body(net, net.Dropout(x, 0.5));
+  };
+  const auto network =
+      BuildNetwork(model, BuiltinOps(), 3, Mode::kTrain, {Augmentation::kCropFlip, 7});
+  ASSERT_TRUE(network.ok()) << network.error().message;
+  const Graph& graph = network->graph;
+  EXPECT_TRUE(VerifyGraph(graph, BuiltinOps()).ok());
+  ASSERT_EQ(graph.nodes[2].op, "dropout");
+  EXPECT_EQ(graph.nodes[2].attributes.Int("seed"), 7);
+  EXPECT_EQ(graph.nodes[2].inputs[1], graph.nodes[0].inputs[1]);
+  EXPECT_EQ(graph.nodes[2].inputs[2], graph.nodes[0].inputs[2]);
+}
+
 TEST(ImageClassifierTest, EvaluationShowsImagesAsTheyAre) {
   const ImageDraws draws{Augmentation::kCropFlip, 7};
   const auto network = BuildNetwork(Flat(), BuiltinOps(), 3, Mode::kEvaluate, draws);

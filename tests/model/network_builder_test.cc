@@ -103,8 +103,34 @@ TEST_F(NetworkBuilderTest, TrainingCarriesStatistics) {
   EXPECT_EQ(built.graph.nodes.back().attributes.Int("count"), 2 * 8 * 8);
 }
 
+TEST_F(NetworkBuilderTest, GhostNormsKnowTheirGroupAndTheBatch) {
+  const ValueId x = Images();
+  net_.BatchNorm("plain", x);
+  net_.set_batch_norm_group(1);
+  net_.BatchNorm("ghost", x);
+  const Graph graph = Finish().graph;
+  ASSERT_EQ(graph.nodes.size(), 4U);
+  EXPECT_EQ(graph.nodes[0].attributes.Int("group"), 0);
+  EXPECT_EQ(graph.value(graph.nodes[0].outputs[1]).shape, (Shape{3}));
+  EXPECT_EQ(graph.nodes[2].attributes.Int("group"), 1);
+  EXPECT_EQ(graph.value(graph.nodes[2].outputs[1]).shape, (Shape{2, 3}));
+  const Node& update = graph.nodes[3];
+  EXPECT_EQ(update.attributes.Int("samples"), 2);
+  EXPECT_EQ(update.attributes.Int("count"), 2 * 8 * 8);
+  EXPECT_EQ(graph.value(update.outputs[0]).shape, (Shape{3}));
+}
+
+TEST_F(NetworkBuilderTest, ANegativeGroupIsRefused) {
+  net_.set_batch_norm_group(-1);
+  net_.BatchNorm("bn", Images());
+  const auto built = std::move(net_).Finish();
+  ASSERT_FALSE(built.ok());
+  EXPECT_THAT(built.error().message, HasSubstr("group is -1"));
+}
+
 TEST(NetworkBuilderEvaluateTest, ReadsStatisticsAndCarriesNothing) {
   NetworkBuilder net(BuiltinOps(), Mode::kEvaluate);
+  net.set_batch_norm_group(1);  // of training only
   net.BatchNorm("bn", net.Input("x", {2, 8, 8, 3}, DType::kF32));
   const auto built = std::move(net).Finish();
   ASSERT_TRUE(built.ok());
@@ -216,6 +242,72 @@ TEST_F(NetworkBuilderTest, RejectsSumsOfDifferentShapes) {
 TEST_F(NetworkBuilderTest, RejectsLabelsThatAreNoIntegers) {
   net_.SoftmaxCrossEntropy(Images({2, 4}), net_.Input("labels", {2}, DType::kF32));
   EXPECT_THAT(Error(), AllOf(HasSubstr("layer 'loss'"), HasSubstr("i32 expected")));
+}
+
+TEST_F(NetworkBuilderTest, GroupNormHasParametersAndNoStatistics) {
+  const ValueId y = net_.GroupNorm("gn", Images({2, 8, 8, 12}), 3);
+  EXPECT_EQ(net_.shape(y), (Shape{2, 8, 8, 12}));
+  const auto built = Finish();
+  const Node& node = built.graph.node(built.graph.value(y).producer);
+  EXPECT_EQ(node.op, "group_norm");
+  EXPECT_EQ(node.attributes.Int("groups"), 3);
+  EXPECT_EQ(built.graph.value(built.graph.Find("gn.weight")).shape, (Shape{12}));
+  EXPECT_EQ(built.graph.value(built.graph.Find("gn.bias")).role, Role::kParameter);
+  EXPECT_EQ(CountParameters(built.graph), 24);
+  EXPECT_EQ(built.inits.size(), 2U);
+  EXPECT_TRUE(built.graph.carries.empty());
+}
+
+TEST_F(NetworkBuilderTest, RejectsGroupsThatChannelsCannotBeCutInto) {
+  net_.GroupNorm("gn", Images({2, 8, 8, 12}), 5);
+  EXPECT_THAT(Error(), AllOf(HasSubstr("layer 'gn'"), HasSubstr("into 5 equal groups")));
+}
+
+TEST_F(NetworkBuilderTest, RejectsGroupNormOfAVector) {
+  net_.GroupNorm("gn", Images({12}), 3);
+  EXPECT_THAT(Error(), HasSubstr("layer 'gn': group norm of shape (12)"));
+}
+
+TEST_F(NetworkBuilderTest, DropoutsShareTheirInputsAndDrawForThemselves) {
+  net_.set_seed(9);
+  const ValueId x = net_.Relu(net_.BatchNorm("bn", Images()));
+  const ValueId first = net_.Dropout(x, 0.25);
+  const ValueId second = net_.Dropout(first, 0.5);
+  const Graph graph = Finish().graph;
+  const Node& node = graph.node(graph.value(first).producer);
+  const Node& next = graph.node(graph.value(second).producer);
+  EXPECT_EQ(node.op, "dropout");
+  EXPECT_EQ(node.layer, "bn");
+  EXPECT_EQ(graph.value(first).name, "bn.dropout");
+  EXPECT_EQ(node.attributes.Float("rate"), 0.25);
+  EXPECT_EQ(node.attributes.Int("seed"), 9);
+  EXPECT_EQ(node.attributes.Int("stream"), 0);
+  EXPECT_EQ(next.attributes.Int("stream"), 1);
+  EXPECT_EQ(node.inputs,
+            (std::vector<ValueId>{x, graph.Find(kSamplesInput), graph.Find(kEpochInput)}));
+  EXPECT_EQ(next.inputs[1], node.inputs[1]);
+  EXPECT_EQ(next.inputs[2], node.inputs[2]);
+  EXPECT_EQ(graph.value(node.inputs[1]).shape, (Shape{2}));
+  EXPECT_EQ(graph.value(node.inputs[1]).role, Role::kInput);
+}
+
+TEST_F(NetworkBuilderTest, EvaluationDropsNothing) {
+  NetworkBuilder net(BuiltinOps(), Mode::kEvaluate);
+  const ValueId x = net.Input("x", {2, 4}, DType::kF32);
+  EXPECT_EQ(net.Dropout(x, 0.5), x);
+  const auto built = std::move(net).Finish();
+  ASSERT_TRUE(built.ok());
+  EXPECT_FALSE(built->graph.Find(kSamplesInput).valid());
+}
+
+TEST_F(NetworkBuilderTest, RejectsRatesOfOneAndAbove) {
+  net_.Dropout(net_.BatchNorm("bn", Images()), 1.0);
+  EXPECT_THAT(Error(), AllOf(HasSubstr("layer 'bn'"), HasSubstr("rate is 1")));
+}
+
+TEST_F(NetworkBuilderTest, RejectsDropoutWithoutSamples) {
+  net_.Dropout(Images({}), 0.5);
+  EXPECT_THAT(Error(), HasSubstr("without a dimension for samples"));
 }
 
 TEST_F(NetworkBuilderTest, RejectsUnknownOps) {

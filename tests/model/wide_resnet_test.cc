@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/model_graphs.h"
+#include "tests/support/residual_training.h"
 
 namespace thimble {
 namespace {
@@ -95,6 +96,60 @@ TEST(WideResNetTest, FollowsImagesAndClasses) {
   EXPECT_EQ(ShapeOf(graph, "fc.y"), (Shape{2, 100}));
 }
 
+TEST(WideResNetTest, GroupNormReplacesEveryBatchNorm) {
+  const Graph plain = Training("wrn-16-2");
+  const Graph graph = Training("wrn-16-2:group-norm=8");
+  EXPECT_EQ(CountOps(graph, "batch_norm"), 0U);
+  EXPECT_EQ(CountOps(graph, "group_norm"), CountOps(plain, "batch_norm"));
+  EXPECT_EQ(CountOps(graph, "relu"), 0U);
+  EXPECT_EQ(NamesOf(graph, Role::kParameter), NamesOf(plain, Role::kParameter));
+  EXPECT_TRUE(NamesOf(graph, Role::kStatistic).empty());
+  for (const Node& node : graph.nodes) {
+    if (node.op != "group_norm") continue;
+    EXPECT_EQ(node.attributes.Int("groups"), graph.value(node.inputs[0]).shape[3] / 8)
+        << node.layer;
+  }
+  EXPECT_EQ(CountOps(MakeNetwork("wrn-16-2:group-norm=8", 2, Mode::kEvaluate).graph, "group_norm"),
+            CountOps(graph, "group_norm"));
+}
+
+TEST(WideResNetTest, DropsBetweenTheConvolutionsOfEachBlock) {
+  const Graph graph = Training("wrn-16-2:dropout=0.3");
+  EXPECT_EQ(CountOps(graph, "dropout"), 6U);
+  int64_t stream = 0;
+  for (const Node& node : graph.nodes) {
+    if (node.op != "dropout") continue;
+    EXPECT_EQ(node.attributes.Float("rate"), 0.3);
+    EXPECT_EQ(node.attributes.Int("stream"), stream++);
+    const std::string block = node.layer.substr(0, node.layer.size() - 4);  // without ".bn2"
+    EXPECT_EQ(graph.value(node.inputs[0]).name, block + ".bn2.relu");
+    const Value& sum = graph.value(graph.Find(block + ".conv2.sum"));
+    EXPECT_EQ(graph.node(sum.producer).inputs[0], node.outputs[0]);
+  }
+}
+
+TEST(WideResNetTest, EvaluationDropsNothing) {
+  const Graph plain = MakeNetwork("wrn-10-1", 2, Mode::kEvaluate).graph;
+  EXPECT_EQ(MakeNetwork("wrn-10-1:dropout=0.3", 2, Mode::kEvaluate).graph, plain);
+}
+
+TEST(WideResNetTest, OptionsComeInAnyOrder) {
+  const Graph graph = Training("wrn-10-1:dropout=0.25,group-norm=4");
+  EXPECT_EQ(graph, Training("wrn-10-1:group-norm=4,dropout=0.25"));
+  EXPECT_GT(CountOps(graph, "dropout"), 0U);
+  EXPECT_GT(CountOps(graph, "group_norm"), 0U);
+}
+
+TEST(WideResNetTest, RateZeroIsNoDropout) {
+  EXPECT_EQ(Training("wrn-10-1:dropout=0"), Training("wrn-10-1"));
+}
+
+TEST(WideResNetTest, KeepsItsWholeName) {
+  const auto model = MakeWideResNet("wrn-10-1:group-norm=8,dropout=0.3", {});
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(model->name, "wrn-10-1:group-norm=8,dropout=0.3");
+}
+
 struct BadName {
   const char* name;
   const char* message;
@@ -102,6 +157,8 @@ struct BadName {
 
 TEST(WideResNetTest, RejectsBadNames) {
   constexpr const char* kForm = "expected wrn-DEPTH-WIDTH";
+  constexpr const char* kRate = "expected a rate of at least 0 and below 1";
+  constexpr const char* kChannels = "expected a number of channels per group, at least 1";
   for (const auto& [name, message] : {BadName{"wrn", kForm},
                                       {"wrn-", kForm},
                                       {"wrn-28", kForm},
@@ -122,7 +179,27 @@ TEST(WideResNetTest, RejectsBadNames) {
                                       {"wrn--28-2", "depth -28 is impossible"},
                                       {"wrn-1006-2", "depth 1006 is impossible"},
                                       {"wrn-28-0", "width 0 must be from 1 to 64"},
-                                      {"wrn-28-65", "width 65 must be"}}) {
+                                      {"wrn-28-65", "width 65 must be"},
+                                      {"wrn-28:dropout=0.3", kForm},
+                                      {"wrn-28-2,dropout=0.3", kForm},
+                                      {"wrn-28-2:", "unknown option ''"},
+                                      {"wrn-28-2:dropuot=0.3", "unknown option 'dropuot'"},
+                                      {"wrn-28-2:dropout=0.3,", "unknown option ''"},
+                                      {"wrn-28-2:dropout=0.3:group-norm=8", "dropout=0.3:group"},
+                                      {"wrn-28-2:dropout=0.3,dropout=0.2", "is there twice"},
+                                      {"wrn-28-2:dropout", kRate},
+                                      {"wrn-28-2:dropout=", kRate},
+                                      {"wrn-28-2:dropout=1", kRate},
+                                      {"wrn-28-2:dropout=-0.1", kRate},
+                                      {"wrn-28-2:dropout=nan", kRate},
+                                      {"wrn-28-2:dropout=30%", kRate},
+                                      {"wrn-28-2:group-norm", kChannels},
+                                      {"wrn-28-2:group-norm=0", kChannels},
+                                      {"wrn-28-2:group-norm=-8", kChannels},
+                                      {"wrn-28-2:group-norm=8.0", kChannels},
+                                      {"wrn-28-2:group-norm=99999999999999999999", kChannels},
+                                      {"wrn-28-2:group-norm=3", "cannot be cut into groups of 3"},
+                                      {"wrn-28-2:group-norm=32", "into groups of 32"}}) {
     const auto model = MakeWideResNet(name, {});
     ASSERT_FALSE(model.ok()) << name;
     EXPECT_EQ(model.error().kind, ErrorKind::kBadInput);

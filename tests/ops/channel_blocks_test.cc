@@ -7,20 +7,31 @@
 namespace thimble {
 namespace {
 
+// Counts the elements of a thread, which must lie in its part and channels.
+void CountElements(const ChannelBlocks& blocks, int part, const ThreadRows& rows,
+                   std::vector<int>& threads) {
+  for (int row = 0; row < rows.count; ++row) {
+    for (int v = 0; v < blocks.vector; ++v) {
+      ++threads.at(static_cast<size_t>(rows.Element(row) + v));
+    }
+    EXPECT_EQ(rows.Element(row) % blocks.channels, rows.channel);
+    EXPECT_GE(rows.Element(row) / blocks.channels, blocks.FirstRow(part));
+    EXPECT_LT(rows.Element(row) / blocks.channels, blocks.FirstRow(part + 1));
+  }
+  EXPECT_LE(rows.place + blocks.vector, kMaxGroupChannels);
+}
+
 // How many threads work on each element; an index outside fails.
 std::vector<int> CountThreads(const ChannelBlocks& blocks) {
   std::vector<int> threads(static_cast<size_t>(blocks.rows * blocks.channels), 0);
-  for (int block = 0; block < blocks.groups * blocks.chunks; ++block) {
-    for (int thread = 0; thread < kNormThreads; ++thread) {
-      const ThreadRows rows =
-          RowsOfThread(blocks, block % blocks.groups, block / blocks.groups, thread);
-      for (int row = 0; row < rows.count; ++row) {
-        for (int v = 0; v < blocks.vector; ++v) {
-          ++threads.at(static_cast<size_t>(rows.Element(row) + v));
-        }
-        EXPECT_EQ(rows.Element(row) % blocks.channels, rows.channel);
+  for (int part = 0; part < blocks.parts; ++part) {
+    for (int block = 0; block < blocks.groups * blocks.chunks; ++block) {
+      for (int thread = 0; thread < kNormThreads; ++thread) {
+        CountElements(
+            blocks, part,
+            RowsOfThread(blocks, part, block % blocks.groups, block / blocks.groups, thread),
+            threads);
       }
-      EXPECT_LE(rows.place + blocks.vector, kMaxGroupChannels);
     }
   }
   return threads;
@@ -38,6 +49,44 @@ TEST(ChannelBlocks, EachElementHasOneThread) {
   EXPECT_EQ(threads, std::vector<int>(threads.size(), 1));
 }
 
+TEST(ChannelBlocks, EachElementOfEachPartHasOneThread) {
+  for (int64_t channels : {1, 4, 33, 128}) {
+    for (int64_t sample_rows : {1, 5, 64, 300}) {
+      for (int64_t group : {1, 3, 7, 9}) {
+        const ChannelBlocks blocks(sample_rows, channels, CutNearlyEqually(7, group));
+        EXPECT_EQ(blocks.FirstRow(blocks.parts), blocks.rows);
+        const auto threads = CountThreads(blocks);
+        EXPECT_EQ(threads, std::vector<int>(threads.size(), 1))
+            << sample_rows << " x " << channels << ", groups of " << group;
+      }
+    }
+  }
+}
+
+TEST(ChannelBlocks, OnePartIsCutAsRowsAre) {
+  const ChannelBlocks part(1024, 32, CutNearlyEqually(100, 100));
+  const ChannelBlocks rows(102400, 32);
+  EXPECT_EQ(part.rows_per_chunk, rows.rows_per_chunk);
+  EXPECT_EQ(part.chunks, rows.chunks);
+}
+
+// What the slowest multiprocessor has to do, in rows of a thread.
+int64_t RowsOfSlowest(const ChannelBlocks& blocks) {
+  const int64_t rounds = (blocks.groups * blocks.parts * blocks.chunks - 1) / kNormBlocks + 1;
+  return rounds * ((blocks.rows_per_chunk - 1) / blocks.lanes() + 1);
+}
+
+TEST(ChannelBlocks, PartsKeepTheGpuAsBusyAsOne) {
+  const int64_t layers[][2] = {{1024, 16}, {1024, 32}, {256, 64}, {64, 128}};
+  for (const auto& [sample_rows, channels] : layers) {
+    const int64_t plain = RowsOfSlowest({100 * sample_rows, channels});
+    for (int64_t group : {50, 20, 10, 5, 2}) {
+      const ChannelBlocks blocks(sample_rows, channels, CutNearlyEqually(100, group));
+      EXPECT_LE(RowsOfSlowest(blocks), plain + 1) << channels << " channels, groups of " << group;
+    }
+  }
+}
+
 TEST(ChannelBlocks, FillTheGpuWithTheLayersOfAWideResNet) {
   const int64_t layers[][2] = {{102400, 16}, {102400, 32}, {25600, 64}, {6400, 128}};
   for (const auto& [rows, channels] : layers) {
@@ -53,7 +102,7 @@ TEST(ChannelBlocks, FillTheGpuWithTheLayersOfAWideResNet) {
 TEST(ChannelBlocks, NoRowsHaveOneChunk) {
   const ChannelBlocks blocks(0, 3);
   EXPECT_EQ(blocks.chunks, 1);
-  EXPECT_EQ(RowsOfThread(blocks, 0, 0, 0).count, 0);
+  EXPECT_EQ(RowsOfThread(blocks, 0, 0, 0, 0).count, 0);
 }
 
 TEST(ChannelBlocks, NoChannelsHaveNoBlocks) {

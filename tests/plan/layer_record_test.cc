@@ -45,5 +45,21 @@ TEST_F(LayerRecordTest, HaveTheirOwnWeights) {
   }
 }
 
+TEST_F(LayerRecordTest, OfAProgramHaveTheArithmeticOfAStep) {
+  ProgramRecord program;
+  program.plans = {plan_, plan_, plan_};
+  program.plans[0].runs_per_step = 3;
+  program.plans[1].runs_per_step = 1;
+  program.plans[2].runs_per_step = 0;
+  const std::vector<LayerRecord> layers = LayersOf(program);
+  ASSERT_EQ(layers.size(), layers_.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    EXPECT_EQ(layers[i].name, layers_[i].name);
+    EXPECT_EQ(layers[i].at_peak, layers_[i].at_peak);
+    EXPECT_EQ(layers[i].forward_flops, 4 * layers_[i].forward_flops);
+    EXPECT_EQ(layers[i].step_flops, 4 * layers_[i].step_flops);
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -26,7 +26,7 @@ class PlanJsonTest : public testing::Test {
   }
 
   ProgramRecord record_ =
-      RecordOf(PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages())},
+      RecordOf(PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages()), 5},
                            {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}}),
                BuiltinOps());
   Json json_ = Json::parse(ToJson(record_));
@@ -112,6 +112,31 @@ TEST_F(PlanJsonTest, TornFilesAreRefused) {
     // The first byte that is missing, or the word before it that ends too early.
     EXPECT_THAT(torn.error().message, testing::StartsWith("is torn or no JSON: byte "));
   }
+}
+
+// Runs that are older than the number have plans without it.
+TEST_F(PlanJsonTest, WithoutRunsTheFirstPlanIsTheStep) {
+  for (Json& plan : json_["plans"]) plan.erase("runs_per_step");
+  const auto record = ProgramRecordFromJson(json_.dump());
+  ASSERT_TRUE(record.ok()) << record.error().message;
+  EXPECT_EQ(record->plans[0].runs_per_step, 1);
+  EXPECT_EQ(record->plans[1].runs_per_step, 0);
+  EXPECT_EQ(StepCost(*record).step_flops, record_.plans[0].step_flops);
+}
+
+TEST_F(PlanJsonTest, RefusesImpossibleRunsAndArithmetic) {
+  const auto with = [&](const char* name, const Json& value) {
+    return ErrorAfter([&](Json& json) { json["plans"][0][name] = value; });
+  };
+  EXPECT_THAT(with("runs_per_step", "ten"), HasSubstr("plans[0].runs_per_step: expected"));
+  EXPECT_THAT(with("runs_per_step", -1), HasSubstr("a plan of sensible size"));
+  EXPECT_THAT(with("runs_per_step", int64_t{1} << 40), HasSubstr("a plan of sensible size"));
+  EXPECT_THAT(with("step_flops", int64_t{1} << 62), HasSubstr("a plan of sensible size"));
+  EXPECT_THAT(with("forward_flops", -1), HasSubstr("a plan of sensible size"));
+  EXPECT_THAT(ErrorAfter([](Json& json) {
+                for (int i = 0; i < 200; ++i) json["plans"].push_back(json["plans"][1]);
+              }),
+              HasSubstr("plans: expected at most 128 of them"));
 }
 
 }  // namespace

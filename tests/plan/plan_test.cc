@@ -33,6 +33,7 @@ TEST(PlanTest, CategoryFollowsFromTheRole) {
   EXPECT_EQ(category(Role::kParameter), Category::kModel);
   EXPECT_EQ(category(Role::kStatistic), Category::kModel);
   EXPECT_EQ(category(Role::kState), Category::kOptimizer);
+  EXPECT_EQ(category(Role::kAccumulator), Category::kGradients);
   EXPECT_EQ(category(Role::kInput), Category::kData);
   EXPECT_EQ(category(Role::kActivation), Category::kActivations);
 }

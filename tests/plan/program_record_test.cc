@@ -64,11 +64,38 @@ TEST_F(ProgramRecordTest, TechniquesHaveClassAndSaving) {
   }
 }
 
+TEST_F(ProgramRecordTest, TechniquesOfTheGraphComeFirst) {
+  const TechniqueRecord ghost{"ghost", "lossy", "in general", "here", 3, 4};
+  const Program program =
+      PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages()), 0, {ghost}},
+                  {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}});
+  const ProgramRecord record = RecordOf(program, BuiltinOps());
+  ASSERT_EQ(record.plans[0].techniques.size(), record_.plans[0].techniques.size() + 1);
+  EXPECT_EQ(record.plans[0].techniques[0], ghost);
+  EXPECT_EQ(record.plans[0].techniques[1], record_.plans[0].techniques[0]);
+  EXPECT_EQ(record.plans[1].techniques, record_.plans[1].techniques);
+}
+
 TEST_F(ProgramRecordTest, CategoriesAndGapsAreTheArena) {
   for (size_t i = 0; i < 2; ++i) {
     const MemoryAccount account = Account(record_.plans[i]);
     EXPECT_EQ(Total(account.at_peak) + account.gap_bytes, record_.plans[i].arena_bytes);
     EXPECT_EQ(account.at_step, Account(program_.plans[i]).at_step);
+  }
+}
+
+TEST_F(ProgramRecordTest, AStepIsAllRunsOfItsPlans) {
+  EXPECT_EQ(StepCost(record_).step_flops, 0);  // nobody said that any of them runs
+  const Program program =
+      PlanGraphs({{"train 3 of 9", TrainingGraph("wrn-10-1", 3, TinyImages()), 3},
+                  {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}});
+  const ProgramRecord record = RecordOf(program, BuiltinOps());
+  EXPECT_EQ(record.plans[0].runs_per_step, 3);
+  EXPECT_EQ(record.plans[1].runs_per_step, 0);
+  for (const GraphCost& cost : {StepCost(record), StepCost(program, BuiltinOps())}) {
+    EXPECT_EQ(cost.step_flops, 3 * record.plans[0].step_flops);
+    EXPECT_EQ(cost.forward_flops, 3 * record.plans[0].forward_flops);
+    EXPECT_EQ(cost.recompute_flops, 0);
   }
 }
 

@@ -25,7 +25,7 @@ class PlanAnswerTest : public testing::Test {
       .batch = 3,
       .budget_bytes = 0,
       .plain_arena_bytes = 12345,
-      .record = RecordOf(PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages())}}),
+      .record = RecordOf(PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages()), 1}}),
                          BuiltinOps())};
 };
 

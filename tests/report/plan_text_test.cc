@@ -43,6 +43,14 @@ TEST_F(PlanTextTest, ShowsWhereTheMemoryGoes) {
   EXPECT_THAT(text, HasSubstr("304.38 MFLOP"));
 }
 
+TEST_F(PlanTextTest, SaysWhatChangesResults) {
+  EXPECT_THAT(Text(), Not(HasSubstr("same-bits: ")));
+  answer_.record.plans[0].techniques = {{"order", "same-bits", "", "found one", 0, 0},
+                                        {"ghost", "lossy", "", "statistics per 2 samples", 0, 0}};
+  EXPECT_THAT(Text(), HasSubstr("\nghost, lossy: statistics per 2 samples\n"));
+  EXPECT_THAT(Text(), Not(HasSubstr("found one")));
+}
+
 TEST_F(PlanTextTest, NamesTheStepOfThePeak) {
   const PlanRecord& plan = answer_.plan();
   const size_t peak = Account(plan).peak_step;

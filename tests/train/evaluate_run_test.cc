@@ -80,5 +80,14 @@ TEST_F(EvaluateRunTest, UnknownSimdTarget) {
   EXPECT_EQ(Refusal(config_).message.find("--simd mmx: "), 0U);
 }
 
+TEST_F(EvaluateRunTest, ARunInPartsIsEvaluatedInParts) {
+  TrainConfig run;
+  run.batch = 100;
+  EXPECT_EQ(EvaluationConfig(run).batch, 100);
+  run.microbatch = 30;  // four parts of 25
+  EXPECT_EQ(EvaluationConfig(run).batch, 25);
+  EXPECT_EQ(EvaluationConfig(run).microbatch, 0);
+}
+
 }  // namespace
 }  // namespace thimble

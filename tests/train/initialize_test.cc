@@ -116,5 +116,28 @@ TEST(InitializeDeathTest, RuleForAnUnknownTensor) {
   EXPECT_DEATH(InitializeResidents(*run.executor, {{.name = "nobody"}}, 1), "no resident 'nobody'");
 }
 
+TEST(Initialize, AccumulatorsAreZeroAndStayOutOfFiles) {
+  TrainConfig config = TinyConfig();
+  config.microbatch = 2;
+  const TinyRun run(config);
+  size_t accumulators = 0;
+  for (const Resident& resident : run.program.program.residents.residents) {
+    if (resident.category != Category::kGradients) continue;
+    ++accumulators;
+    for (const float value : Floats(*run.executor, resident.name)) ASSERT_EQ(value, 0);
+  }
+  EXPECT_GT(accumulators, 0U);
+  const TinyRun plain;
+  for (const bool with_state : {false, true}) {
+    const auto tensors = PersistentTensors(*run.executor, with_state);
+    std::set<std::string> names;
+    for (const StoredTensor& tensor : tensors) names.insert(tensor.name);
+    for (const StoredTensor& tensor : PersistentTensors(*plain.executor, with_state)) {
+      EXPECT_EQ(names.erase(tensor.name), 1U) << tensor.name;
+    }
+    EXPECT_TRUE(names.empty()) << *names.begin();
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -90,6 +90,7 @@ TEST(Options, WrongIntegers) {
   }
   EXPECT_EQ(Refusal("epochs", "-1"), "--epochs -1: expected a whole number, at least 0");
   EXPECT_EQ(Refusal("seed", "-1"), "--seed -1: expected a whole number, at least 0");
+  EXPECT_EQ(Refusal("bn-group", "-1"), "--bn-group -1: expected a whole number, at least 0");
   EXPECT_EQ(Refusal("log-every", "0"), "--log-every 0: expected a whole number, at least 1");
 }
 
@@ -110,10 +111,31 @@ TEST(Options, WrongSizesAndSwitches) {
   }
 }
 
+TEST(Options, AMicrobatchIsChosenOrNot) {
+  for (const char* text : {"0", "-5", "1.5", "ten"}) {
+    EXPECT_EQ(Refusal("microbatch", text),
+              std::string("--microbatch ") + text + ": expected a whole number, at least 1");
+  }
+  const Option& option = *FindOption("microbatch");
+  EXPECT_TRUE(option.decides_results);
+  TrainConfig config;
+  EXPECT_EQ(option.get(config), "");
+  ASSERT_TRUE(option.set(config, "10").ok());
+  EXPECT_EQ(config.microbatch, 10);
+  EXPECT_EQ(option.get(config), "10");
+  // One part is no parts.
+  config.batch = 10;
+  EXPECT_EQ(option.get(config), "");
+  ASSERT_TRUE(option.set(config, "").ok());
+  EXPECT_EQ(config.microbatch, 0);
+}
+
 TEST(CheckConfig, TakesTheDefaultsAndTheBorders) {
   EXPECT_EQ(CheckRefusal({}), "");
   TrainConfig config;
   config.batch = 1;
+  config.microbatch = 1;
+  config.bn_group = 1;
   config.threads = 1024;
   config.prefetch = 1024;
   config.scratch_bytes = 16 << 10;
@@ -131,6 +153,14 @@ TEST(CheckConfig, NamesWhatIsWrong) {
     return CheckRefusal(config);
   };
   EXPECT_EQ(with([](auto& c) { c.batch = 0; }), "--batch 0: must be at least 1");
+  EXPECT_EQ(with([](auto& c) { c.microbatch = 101; }),
+            "--microbatch 101: must be from 1 to the batch, 100");
+  EXPECT_EQ(with([](auto& c) { c.microbatch = -1; }),
+            "--microbatch -1: must be from 1 to the batch, 100");
+  EXPECT_EQ(with([](auto& c) { c.bn_group = 101; }),
+            "--bn-group 101: expected 0 to the 100 samples of --batch");
+  EXPECT_EQ(with([](auto& c) { c.bn_group = -1; }),
+            "--bn-group -1: expected 0 to the 100 samples of --batch");
   EXPECT_EQ(with([](auto& c) { c.threads = 1025; }), "--threads 1025: at most 1024");
   EXPECT_EQ(with([](auto& c) { c.prefetch = 1025; }), "--prefetch 1025: at most 1024");
   EXPECT_EQ(with([](auto& c) { c.scratch_bytes = 16383; }),
@@ -172,6 +202,9 @@ TEST(FirstDifference, NamesTheOptionAndBothValues) {
   TrainConfig now;
   now.batch = 32;
   EXPECT_EQ(FirstDifference({}, now), "--batch was '100' and is now '32'");
+  now = {};
+  now.microbatch = 10;
+  EXPECT_EQ(FirstDifference({}, now), "--microbatch was '' and is now '10'");
   now = {};
   now.optimizer.nesterov = true;
   EXPECT_EQ(FirstDifference({}, now), "--nesterov was 'false' and is now 'true'");

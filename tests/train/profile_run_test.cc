@@ -131,5 +131,32 @@ TEST(ProfileRunDeathTest, NeedsARun) {
   EXPECT_DEATH(static_cast<void>(RunProfile(TinyConfig(), program, 0, BuiltinOps())), "0 runs");
 }
 
+TEST(ProfileRun, MeasuresEveryPlanOfAStepInParts) {
+  TrainConfig config = TinyConfig();
+  config.batch = 7;
+  config.microbatch = 3;
+  const Profile profile = RunProfile(config, ProgramOf(config), 2, BuiltinOps()).value();
+  EXPECT_EQ(profile.record.name, "train 3 of 7");
+  ASSERT_EQ(profile.others.size(), 2U);
+  EXPECT_EQ(profile.others[0].record.name, "train 2 of 7");
+  EXPECT_EQ(profile.others[0].record.runs_per_step, 2);
+  EXPECT_EQ(profile.others[1].record.name, "update 7");
+  for (const OtherPlan& other : profile.others) {
+    EXPECT_EQ(other.measured_holdings, other.record.holdings) << other.record.name;
+    EXPECT_EQ(other.op_seconds.size(), other.record.steps.size());
+    EXPECT_THAT(other.op_seconds, Each(Gt(0)));
+  }
+  EXPECT_THAT(DifferencesOf(profile), IsEmpty());
+}
+
+TEST(ProfileRun, NamesAnAccumulatorThatIsNotWrittenToItsEnd) {
+  TrainConfig config = TinyConfig();
+  config.microbatch = 2;
+  const OpRegistry ops =
+      OpsWith("linear_grad_bias", [](const KernelCall& call) { WriteAllBut(call, 1); });
+  const Profile profile = RunProfile(config, ProgramOf(config, ops), 1, ops).value();
+  EXPECT_THAT(DifferencesOf(profile), Contains(HasSubstr("gradients 'dfc.bias' of layer fc")));
+}
+
 }  // namespace
 }  // namespace thimble

@@ -121,5 +121,44 @@ TEST(Profile, RefusesAllocationsInSteps) {
   EXPECT_THAT(DifferencesOf(profile), ElementsAre(HasSubstr("3 calls took or returned memory")));
 }
 
+// Three runs of the made plan and one of an update.
+Profile ProfileInParts() {
+  Profile profile = MadeProfile();
+  profile.record.name = "train 4 of 12";
+  profile.record.runs_per_step = 3;
+  OtherPlan update;
+  update.record.name = "update 12";
+  update.record.step_flops = 500;
+  update.record.steps = {MadeStep("sgd", "first", "update", 500)};
+  update.record.holdings = {MadeHolding("first", "first", Category::kModel, 400, {0, 1})};
+  update.measured_holdings = update.record.holdings;
+  update.op_seconds = {0.002};
+  profile.others = {update};
+  return profile;
+}
+
+TEST(Profile, AStepIsAllRunsOfItsPlans) {
+  const Profile profile = ProfileInParts();
+  EXPECT_EQ(profile.step_flops(), 3 * 40'000'000 + 500);
+  const OpProfile total = Total(ByOp(profile));
+  EXPECT_EQ(total.calls, 3 * 4 + 1);
+  EXPECT_EQ(total.flops, profile.step_flops());
+  EXPECT_DOUBLE_EQ(total.seconds, 3 * 0.010 + 0.002);
+  const std::vector<LayerProfile> layers = ByLayer(profile);
+  EXPECT_DOUBLE_EQ(layers[0].update_seconds, 3 * 0.004 + 0.002);
+  EXPECT_EQ(layers[0].planned.forward_flops, 3 * 10'000'000);
+  EXPECT_EQ(layers[0].planned.step_flops, 3 * 10'000'000 + 500);
+  EXPECT_EQ(Of(layers[0].planned.at_peak, Category::kModel), 400U);
+}
+
+TEST(Profile, NamesWhatDiffersInOtherPlans) {
+  Profile profile = ProfileInParts();
+  EXPECT_THAT(DifferencesOf(profile), IsEmpty());
+  profile.others[0].measured_holdings[0].size_bytes = 396;
+  EXPECT_THAT(DifferencesOf(profile),
+              ElementsAre("update 12: model 'first' of layer first in steps [0, 1): 400 bytes "
+                          "planned, 396 measured"));
+}
+
 }  // namespace
 }  // namespace thimble

@@ -43,6 +43,8 @@ TEST_F(RunFolderTest, TakesAFreeNameWhereNoneIsGiven) {
   config_.data = "shapes:4,4";
   EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-shapes-1");
   EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-shapes-2");
+  config_.model = "wrn-10-1:group-norm=8,dropout=0.3";
+  EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-group-norm-8-dropout-0.3-shapes-1");
   std::filesystem::current_path(before);
 }
 

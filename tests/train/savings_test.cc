@@ -76,5 +76,20 @@ TEST_F(SavingsTest, TheLargestBatchFitsAndTheNextDoesNot) {
   EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 0);
 }
 
+TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
+  config_.batch = 11;
+  const Savings savings = Find();
+  ASSERT_EQ(savings.offered.size(), 2U);
+  const TechniqueSaving& parts = savings.offered[0];
+  EXPECT_EQ(parts.name, "--microbatch 10");
+  EXPECT_EQ(parts.exactness, "lossy: batch-norm statistics per 10 samples");
+  EXPECT_GT(parts.step_flops, savings.plain_step_flops);
+  TrainConfig with = config_;
+  with.microbatch = 10;
+  EXPECT_EQ(parts.arena_bytes, ArenaOf(with));
+  with.scratch_bytes = 64 << 10;
+  EXPECT_EQ(savings.together_arena_bytes, ArenaOf(with));
+}
+
 }  // namespace
 }  // namespace thimble

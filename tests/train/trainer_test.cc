@@ -348,5 +348,45 @@ TEST_F(ModelFileTrainerTest, OtherDataIsRefused) {
   EXPECT_FALSE(std::filesystem::exists(config_.out));
 }
 
+TEST_F(TrainerTest, InPartsGoesOnBitForBit) {
+  config_.microbatch = 3;
+  config_.augment = "crop-flip";
+  const TrainSummary whole = MustTrain();
+  const std::string expected = Weights();
+  EXPECT_EQ(whole.heap_calls_in_steps, 0);
+  config_.out += "2";
+  Listener listener;
+  listener.after_step = [](int64_t step) {
+    if (step == 2) raise(SIGINT);
+  };
+  EXPECT_EQ(MustTrain(listener).steps, 2);
+  config_.resume = true;
+  config_.threads = 2;
+  const TrainSummary rest = MustTrain();
+  EXPECT_EQ(rest.train_loss, whole.train_loss);
+  EXPECT_EQ(rest.test_loss, whole.test_loss);
+  EXPECT_TRUE(Weights() == expected);
+}
+
+TEST_F(TrainerTest, ResumingWithOtherPartsIsRefused) {
+  config_.microbatch = 2;
+  MustTrain();
+  config_.resume = true;
+  config_.microbatch = 1;
+  EXPECT_EQ(Refusal().message,
+            fmt::format("--resume {}: this run was started with other settings: --microbatch was "
+                        "'2' and is now '1'",
+                        config_.out));
+  config_.microbatch = 5;
+  EXPECT_EQ(Refusal().message, "--microbatch 5: must be from 1 to the batch, 4");
+}
+
+TEST_F(TrainerTest, StoppedBeforeTheFirstPart) {
+  config_.microbatch = 2;
+  Listener listener;
+  listener.at_start = [] { raise(SIGTERM); };
+  EXPECT_EQ(MustTrain(listener).steps, 0);  // accumulators that nobody wrote are counted
+}
+
 }  // namespace
 }  // namespace thimble

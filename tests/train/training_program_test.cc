@@ -63,6 +63,38 @@ TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
   EXPECT_EQ(residents.Find(RingImagesName(3)), nullptr);
 }
 
+TEST(TrainingProgram, GhostBatchNormIsATechniqueOfTraining) {
+  TrainConfig config = TinyConfig();
+  config.bn_group = 3;
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {9, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok());
+  const auto done = [&](size_t plan) {
+    const auto& techniques = program->program.plans[plan].graph_techniques;
+    return techniques.empty() ? "" : techniques[0].exactness + ": " + techniques[0].done;
+  };
+  // Four samples are cut into two and two.
+  EXPECT_EQ(done(program->TrainPlan(4)), "lossy: batch-norm statistics per 2 samples");
+  EXPECT_EQ(done(program->TrainPlan(1)), "lossy: batch-norm statistics per 1 sample");
+  EXPECT_EQ(done(program->EvaluatePlan(4)), "");
+}
+
+TEST(TrainingProgram, GhostBatchNormNeedsANorm) {
+  TrainConfig config = TinyConfig();
+  config.bn_group = 2;
+  const ImageClassifier flat{"flat", ImageSpec{}, [](NetworkBuilder& net, ValueId x) {
+                               return net.Linear("fc", net.GlobalAveragePool(x), 10);
+                             }};
+  const auto program = MakeTrainingProgram(config, flat, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok());
+  EXPECT_TRUE(program->main_plan().graph_techniques.empty());
+}
+
+TEST(TrainingProgram, PlainIsWithoutGhostBatchNorm) {
+  TrainConfig config = TinyConfig();
+  config.bn_group = 1;
+  EXPECT_EQ(PlainConfig(config).bn_group, 0);
+}
+
 TEST(TrainingProgram, PlainIsWithAllPasses) {
   TrainConfig config = TinyConfig();
   const auto with = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
@@ -119,6 +151,24 @@ TEST(MakeTrainingProgramAugmented, OnlyTrainingPlansDraw) {
   for (size_t i = 0; i < planned.plans.size(); ++i) {
     const bool training = planned.names[i].starts_with("train");
     EXPECT_EQ(planned.plans[i].graph.Find(kSamplesInput).valid(), training) << planned.names[i];
+  }
+}
+
+TEST(MakeTrainingProgramWithDropout, OnlyTrainingPlansDraw) {
+  TrainConfig config = TinyConfig();
+  config.model = "wrn-10-1:dropout=0.3";
+  config.seed = 77;
+  const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
+  ASSERT_TRUE(program.ok()) << program.error().message;
+  EXPECT_EQ(program->augmentation, Augmentation::kNone);
+  const Program& planned = program->program;
+  for (size_t i = 0; i < planned.plans.size(); ++i) {
+    const bool training = planned.names[i].starts_with("train");
+    EXPECT_EQ(planned.plans[i].graph.Find(kSamplesInput).valid(), training) << planned.names[i];
+    for (const Node& node : planned.plans[i].graph.nodes) {
+      if (node.op != "dropout") continue;
+      EXPECT_EQ(node.attributes.Int("seed"), 77);
+    }
   }
 }
 
@@ -216,7 +266,115 @@ TEST(CheckBudget, ToTheByte) {
   EXPECT_NE(message.find(std::to_string(needed) + " bytes"), std::string::npos) << message;
   EXPECT_NE(message.find("1 B are missing"), std::string::npos) << message;
   EXPECT_NE(message.find("largest at the peak: "), std::string::npos) << message;
-  EXPECT_NE(message.find("a smaller --batch would help"), std::string::npos) << message;
+  EXPECT_NE(message.find("a smaller --batch or --microbatch would help"), std::string::npos)
+      << message;
+}
+
+class ProgramInParts : public testing::Test {
+ protected:
+  static TrainingProgram Make(int64_t batch, int64_t microbatch, const ImageCounts& counts) {
+    TrainConfig config = TinyConfig();
+    config.batch = batch;
+    config.microbatch = microbatch;
+    return MakeTrainingProgram(config, ImageSpec{}, counts, BuiltinOps()).value();
+  }
+  static Names NamesOf(int64_t batch, int64_t microbatch, const ImageCounts& counts) {
+    return Make(batch, microbatch, counts).program.names;
+  }
+};
+
+TEST_F(ProgramInParts, PlansEveryPartAndUpdateThatOccurs) {
+  EXPECT_EQ(NamesOf(7, 3, {17, 0, 5}),
+            (Names{"train 3 of 7", "train 2 of 7", "update 7", "train 3 of 3", "update 3",
+                   "evaluate 3", "evaluate 2"}));
+  EXPECT_EQ(NamesOf(8, 2, {16, 0, 1}), (Names{"train 2 of 8", "update 8", "evaluate 1"}));
+  EXPECT_EQ(NamesOf(8, 2, {}), (Names{"train 2 of 8", "update 8", "evaluate 2"}));
+}
+
+TEST_F(ProgramInParts, OnePartIsThePlainProgram) {
+  const Names plain = {"train 4", "evaluate 4"};
+  EXPECT_EQ(NamesOf(4, 4, {8, 0, 4}), plain);
+  EXPECT_EQ(NamesOf(4, 0, {8, 0, 4}), plain);
+  // The batch is as small as the training set, and with it the part.
+  EXPECT_EQ(NamesOf(100, 10, {4, 0, 4}), plain);
+  EXPECT_FALSE(Make(4, 4, {}).in_parts());
+  EXPECT_EQ(Make(4, 4, {}).runs_per_step(), 1);
+}
+
+TEST_F(ProgramInParts, KnowsTheRunsOfAStep) {
+  const TrainingProgram program = Make(7, 3, {17, 0, 5});
+  EXPECT_TRUE(program.in_parts());
+  EXPECT_EQ(program.part, 3);
+  EXPECT_EQ(program.runs_per_step(), 4);
+  EXPECT_EQ(program.program.runs_per_step, (std::vector<int64_t>{1, 2, 1, 0, 0, 0, 0}));
+  EXPECT_EQ(program.PartPlan({2, 7}), 1U);
+  EXPECT_EQ(program.UpdatePlan(3), 4U);
+  EXPECT_EQ(&program.main_plan(), &program.program.plans[program.PartPlan({3, 7})]);
+}
+
+TEST_F(ProgramInParts, TheRingHoldsAPart) {
+  const TrainingProgram program = Make(7, 3, {17, 0, 5});
+  EXPECT_EQ(program.program.residents.Find(RingImagesName(0))->size_bytes, 3U * 3072);
+  EXPECT_EQ(program.program.residents.Find(RingLabelsName(0))->size_bytes, 3U * 4);
+  // A last batch may have the largest part: 12 in parts of at most 8 are 6 and 6, 7 are one.
+  EXPECT_EQ(Make(12, 8, {19, 0, 5}).part, 7);
+}
+
+TEST_F(ProgramInParts, NeedsLessAndSaysWhatItIs) {
+  const TrainingProgram plain = Make(8, 0, {});
+  const TrainingProgram parts = Make(8, 2, {});
+  const auto plain_bytes = static_cast<int64_t>(plain.program.arena_bytes);
+  const auto bytes = static_cast<int64_t>(parts.program.arena_bytes);
+  EXPECT_LT(bytes, plain_bytes / 2);
+  const ProgramRecord record = RecordOf(parts, BuiltinOps(), plain_bytes);
+  const TechniqueRecord& technique = record.plans[0].techniques.front();
+  EXPECT_EQ(technique.name, "microbatch");
+  EXPECT_EQ(technique.exactness, "lossy: batch-norm statistics per 2 samples");
+  EXPECT_EQ(technique.done, "4 parts of 2 samples");
+  EXPECT_EQ(technique.saved_bytes, plain_bytes - bytes);
+  EXPECT_EQ(RecordOf(parts, BuiltinOps(), 0).plans[0].techniques.front().saved_bytes, 0);
+  for (size_t plan = 1; plan < record.plans.size(); ++plan) {
+    for (const TechniqueRecord& other : record.plans[plan].techniques) {
+      EXPECT_NE(other.name, "microbatch") << record.plans[plan].name;
+    }
+  }
+  EXPECT_NE(RecordOf(plain, BuiltinOps(), plain_bytes).plans[0].techniques.front().name,
+            "microbatch");
+}
+
+TEST_F(ProgramInParts, IsEqualToRoundingWithoutBatchNorm) {
+  NetworkBuilder net(BuiltinOps(), Mode::kTrain);
+  const ValueId x = net.Input("x", {2, 3}, DType::kF32);
+  net.Linear("fc", x, 4);
+  EXPECT_EQ(MicrobatchExactness(std::move(net).Finish().value().graph, 2), "equal");
+}
+
+TEST_F(ProgramInParts, AStepIsAllItsRuns) {
+  const TrainingProgram plain = Make(8, 0, {});
+  const TrainingProgram parts = Make(8, 2, {10, 0, 3});
+  const GraphCost expected = StepCost(plain.program, BuiltinOps());
+  const GraphCost cost = StepCost(parts.program, BuiltinOps());
+  EXPECT_EQ(cost.forward_flops, expected.forward_flops);
+  EXPECT_GT(cost.step_flops, expected.step_flops);  // the sums
+  EXPECT_LT(cost.step_flops, expected.step_flops + expected.step_flops / 50);
+}
+
+TEST_F(ProgramInParts, PlainIsTheWholeBatch) {
+  TrainConfig config = TinyConfig();
+  config.microbatch = 1;
+  EXPECT_EQ(PlainConfig(config).microbatch, 0);
+}
+
+TEST_F(ProgramInParts, EveryWeightsMomentumBelongsToItsLayer) {
+  const ProgramRecord record = RecordOf(Make(8, 2, {}), BuiltinOps(), 0);
+  size_t held = 0;
+  for (const Holding& holding : record.plans[0].holdings) {
+    if (!holding.name.starts_with(kMomentumPrefix)) continue;
+    ++held;
+    EXPECT_NE(holding.layer, "") << holding.name;
+    EXPECT_NE(holding.shape, "") << holding.name;
+  }
+  EXPECT_EQ(held, 25U);
 }
 
 }  // namespace

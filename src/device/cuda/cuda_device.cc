@@ -217,7 +217,10 @@ DeviceMark CudaDevice::Mark() {
 }
 
 void CudaDevice::Wait(DeviceMark mark) {
-  THIMBLE_CUDA(cudaEventSynchronize(mark_events_[mark % mark_events_.size()]));
+  // The events of older marks stand for later ones by now; the first mark that has its own will do.
+  const DeviceMark newer = last_mark_ < mark_events_.size() ? 0 : last_mark_ - mark_events_.size();
+  const DeviceMark waited = std::max(mark, newer + 1);
+  THIMBLE_CUDA(cudaEventSynchronize(mark_events_[waited % mark_events_.size()]));
 }
 
 void CudaDevice::Synchronize() { THIMBLE_CUDA(cudaStreamSynchronize(stream_)); }

@@ -54,7 +54,7 @@ class CudaDevice final : public Device {
   std::vector<cudaGraphExec_t> graphs_;  // by key; null: not recorded yet
   // More than marks that anybody waits for at a time. An event that was used again lies later, so
   // that waiting for it is never too short.
-  std::array<cudaEvent_t, 16> mark_events_{};
+  std::array<cudaEvent_t, 64> mark_events_{};
   DeviceMark last_mark_ = 0;
   std::vector<cudaEvent_t> step_events_;  // of Time
   int64_t allocation_calls_ = 0;

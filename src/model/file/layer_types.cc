@@ -56,6 +56,31 @@ LayerType BatchNorm() {
       [](NetworkBuilder& net, const LayerCall& call) { return net.BatchNorm(call.name, call.x); }};
 }
 
+LayerType GroupNorm() {
+  return {"group_norm",
+          true,
+          false,
+          {{"groups", 1, kMaxChannels}},
+          [](const Shape& x, Numbers) {
+            return LayerSize{2 * Channels(x), 8};
+          },
+          [](NetworkBuilder& net, const LayerCall& call) {
+            return net.GroupNorm(call.name, call.x, call.numbers[0]);
+          }};
+}
+
+// Numbers of a model file are whole ones: percent.
+LayerType Dropout() {
+  return {"dropout",
+          false,
+          false,
+          {{"percent", 0, 99}},
+          &WithoutParameters,
+          [](NetworkBuilder& net, const LayerCall& call) {
+            return net.Dropout(call.x, static_cast<double>(call.numbers[0]) / 100);
+          }};
+}
+
 LayerType Relu() {
   return {
       "relu", false, false, {}, &WithoutParameters, [](NetworkBuilder& net, const LayerCall& call) {
@@ -110,7 +135,8 @@ LayerType Linear() {
 }  // namespace
 
 const std::vector<LayerType>& LayerTypes() {
-  static const std::vector<LayerType> types = {Conv(),        BatchNorm(),         Relu(),  Add(),
+  static const std::vector<LayerType> types = {Conv(),        BatchNorm(),         GroupNorm(),
+                                               Relu(),        Dropout(),           Add(),
                                                AveragePool(), GlobalAveragePool(), Linear()};
   return types;
 }

@@ -2,6 +2,10 @@
 // by gamma and shifts by beta; with relu=1 what is below zero becomes zero. Training only;
 // batch_norm_eval uses running statistics.
 //
+// With group=m (ghost batch norm) the batch is cut into nearly equal parts of at most m samples,
+// and each part is normalized by its own statistics, as if it were a batch; mean and variance are
+// then (parts, C).
+//
 // Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm/batch_norm_cpu.h"
@@ -15,8 +19,9 @@ namespace {
 
 Result<std::vector<Shape>> BatchNormShapes(const OpCall& call) {
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
-  THIMBLE_TRY(RequireChannels({"gamma", "beta"}, call.inputs.subspan(1), channels));
-  return std::vector<Shape>{call.inputs[0], channels, channels};
+  THIMBLE_TRY(RequireShapes({"gamma", "beta"}, call.inputs.subspan(1), channels));
+  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, StatisticsShape(call));
+  return std::vector<Shape>{call.inputs[0], statistics, statistics};
 }
 
 Result<std::vector<Shape>> BatchNormGradAddShapes(const OpCall& call) {
@@ -55,6 +60,7 @@ OpDef Make_batch_norm() {
       .Output("variance")
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0})
+      .Attribute("group", int64_t{0})
       .ShapeRule(BatchNormShapes)
       .Gradient(BatchNormGradient)
       .OutputMayReuse("y", "x")
@@ -84,6 +90,7 @@ OpDef MakeGradient(std::string name) {
       .Output("dbeta")
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0})
+      .Attribute("group", int64_t{0})
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")
       .OutputMayReuse("dx", "x");

@@ -3,96 +3,115 @@
 #include <algorithm>
 #include <cmath>
 
+#include "thimble/device/cpu/thread_pool.h"
 #include "thimble/ops/batch_norm/channel_passes.h"
 
 namespace thimble {
 namespace {
 
-double Count(const ChannelRows& rows) {
-  return static_cast<double>(std::max<size_t>(1, rows.rows));
-}
+double Count(const RowChunks& part) { return static_cast<double>(std::max<size_t>(1, part.rows)); }
 
-// The partial sums, and two doubles for each channel; behind them floats.
+// The partial sums, and two doubles for each statistic; behind them floats.
 struct SumScratch {
   SumScratch(std::span<std::byte> scratch, const ChannelRows& rows)
       : partials(reinterpret_cast<double*>(scratch.data())),
         first(partials + rows.num_partials()),
-        second(first + rows.channels),
-        floats(reinterpret_cast<float*>(second + rows.channels)) {}
+        second(first + rows.num_statistics()),
+        floats(reinterpret_cast<float*>(second + rows.num_statistics())) {}
 
-  static size_t SizeBytes(const ChannelRows& rows, size_t floats_per_channel) {
-    return (rows.num_partials() + 2 * rows.channels) * sizeof(double) +
-           floats_per_channel * rows.channels * sizeof(float);
+  static size_t SizeBytes(const ChannelRows& rows, size_t floats_per_statistic) {
+    return (rows.num_partials() + 2 * rows.num_statistics()) * sizeof(double) +
+           floats_per_statistic * rows.num_statistics() * sizeof(float);
   }
 
   double* partials;
-  double* first;   // (C)
-  double* second;  // (C)
+  double* first;   // (parts, C)
+  double* second;  // (parts, C)
   float* floats;
 };
 
+// Calls body(count of a part's rows, statistic, channel) for each statistic.
+template <class Body>
+void ForEachStatistic(ThreadPool& pool, const ChannelRows& rows, const Body& body) {
+  pool.Run(rows.num_parts, [&](size_t part, size_t /*thread*/) {
+    const double count = Count(rows.part(part));
+    for (size_t c = 0; c < rows.channels; ++c) body(count, part * rows.channels + c, c);
+  });
+}
+
+// The sum over the parts, in their order. from: (parts, C); to: (C).
+void AddUpParts(const ChannelRows& rows, const double* from, float* to) {
+  for (size_t c = 0; c < rows.channels; ++c) {
+    double sum = 0;
+    for (size_t s = c; s < rows.num_statistics(); s += rows.channels) sum += from[s];
+    to[c] = static_cast<float>(sum);
+  }
+}
+
 // batch_norm_grad, and with `other` batch_norm_grad_add.
 void RunGrad(const KernelCall& call, const float* other) {
-  const ChannelRows rows(call.in_shape(0));
+  const ChannelRows rows(call.in_shape(0), call.attributes);
   const SumScratch scratch(call.scratch, rows);
   float* scale = scratch.floats;
-  float* offset = scale + rows.channels;
-  float* slope = offset + rows.channels;
+  float* offset = scale + rows.num_statistics();
+  float* slope = offset + rows.num_statistics();
   const float* x = call.In<float>(0);
   const float* gamma = call.In<float>(1);
   const float* variance = call.In<float>(4);
   const float* dy = call.In<float>(5);
   const double epsilon = call.attributes.Float("epsilon");
-  for (size_t c = 0; c < rows.channels; ++c) {
-    scale[c] = ChannelScale(gamma[c], variance[c], epsilon);
-  }
+  ForEachStatistic(call.pool, rows, [&](double /*count*/, size_t s, size_t c) {
+    scale[s] = ChannelScale(gamma[c], variance[s], epsilon);
+  });
   const ChannelNorm norm{call.In<float>(3), scale, call.In<float>(2),
                          call.attributes.Int("relu") != 0};
 
   SumChannelGradients(call.pool, rows, norm, x, dy, scratch.partials, scratch.first,
                       scratch.second);
-  for (size_t c = 0; c < rows.channels; ++c) {
-    const double inverse = 1.0 / std::sqrt(variance[c] + epsilon);
-    const double dgamma = scratch.second[c] * inverse;
-    call.Out<float>(1)[c] = static_cast<float>(dgamma);
-    call.Out<float>(2)[c] = static_cast<float>(scratch.first[c]);
-    offset[c] = static_cast<float>(scratch.first[c] / Count(rows));
-    slope[c] = static_cast<float>(dgamma * inverse / Count(rows));
-  }
+  ForEachStatistic(call.pool, rows, [&](double count, size_t s, size_t /*channel*/) {
+    const double inverse = 1.0 / std::sqrt(variance[s] + epsilon);
+    scratch.second[s] *= inverse;
+    offset[s] = static_cast<float>(scratch.first[s] / count);
+    slope[s] = static_cast<float>(scratch.second[s] * inverse / count);
+  });
+  AddUpParts(rows, scratch.second, call.Out<float>(1));
+  AddUpParts(rows, scratch.first, call.Out<float>(2));
   CombineChannelGradients(call.pool, rows, norm, x, dy, offset, slope, other, call.Out<float>(0));
 }
 
 }  // namespace
 
-// One float for each channel: scale.
+// One float for each statistic: scale.
 size_t BatchNormCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return SumScratch::SizeBytes(ChannelRows(call.inputs[0]), 1);
+  return SumScratch::SizeBytes(ChannelRows(call.inputs[0], call.attributes), 1);
 }
 
 void BatchNormCpu::Run(const KernelCall& call) {
-  const ChannelRows rows(call.in_shape(0));
+  const ChannelRows rows(call.in_shape(0), call.attributes);
   const SumScratch scratch(call.scratch, rows);
   float* scale = scratch.floats;
   const float* x = call.In<float>(0);
+  const float* gamma = call.In<float>(1);
   float* mean = call.Out<float>(1);
   float* variance = call.Out<float>(2);
+  const double epsilon = call.attributes.Float("epsilon");
 
   MeasureChannels(call.pool, rows, x, scratch.partials, scratch.first, scratch.second);
   // Elements are normalized by the statistics as they are stored, so that whoever has those can
   // compute the same bits again: backward does.
-  for (size_t c = 0; c < rows.channels; ++c) {
-    mean[c] = static_cast<float>(scratch.first[c]);
-    variance[c] = static_cast<float>(scratch.second[c] / Count(rows));
-    scale[c] = ChannelScale(call.In<float>(1)[c], variance[c], call.attributes.Float("epsilon"));
-  }
+  ForEachStatistic(call.pool, rows, [&](double count, size_t s, size_t c) {
+    mean[s] = static_cast<float>(scratch.first[s]);
+    variance[s] = static_cast<float>(scratch.second[s] / count);
+    scale[s] = ChannelScale(gamma[c], variance[s], epsilon);
+  });
   NormalizeChannels(call.pool, rows,
                     {mean, scale, call.In<float>(2), call.attributes.Int("relu") != 0}, x,
                     call.Out<float>(0));
 }
 
-// Three floats for each channel: scale, offset, slope.
+// Three floats for each statistic: scale, offset, slope.
 size_t BatchNormGradCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return SumScratch::SizeBytes(ChannelRows(call.inputs[0]), 3);
+  return SumScratch::SizeBytes(ChannelRows(call.inputs[0], call.attributes), 3);
 }
 
 void BatchNormGradCpu::Run(const KernelCall& call) { RunGrad(call, nullptr); }

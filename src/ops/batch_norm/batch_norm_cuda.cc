@@ -1,13 +1,14 @@
 #include "thimble/ops/batch_norm/batch_norm_cuda.h"
 
 #include "thimble/ops/batch_norm/batch_norm_device.h"
+#include "thimble/ops/batch_norm/batch_norm_shapes.h"
 
 namespace thimble {
 namespace {
 
 // batch_norm_grad, and with `other` batch_norm_grad_add.
 void RunGrad(const KernelCall& call, const float* other) {
-  LaunchBatchNormGrad(call.stream, BlocksFor(call.in_shape(0)),
+  LaunchBatchNormGrad(call.stream, BlocksFor(call.in_shape(0), call.attributes),
                       {.gamma = call.In<float>(1),
                        .beta = call.In<float>(2),
                        .mean = call.In<float>(3),
@@ -25,20 +26,25 @@ void RunGrad(const KernelCall& call, const float* other) {
 
 }  // namespace
 
-ChannelBlocks BlocksFor(const Shape& x) {
+ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes) {
   const int64_t channels = x[x.rank() - 1];
-  return {channels == 0 ? 0 : x.elements() / channels, channels};
+  const int64_t sample_rows = x.elements() == 0 ? 0 : x.elements() / x[0] / channels;
+  return {sample_rows, channels, SampleParts(x, attributes)};
 }
 
-// The partial sums, and one float for each channel.
+std::string_view FewParts(const OpCall& call) {
+  if (SampleParts(call.inputs[0], call.attributes).parts <= kMaxNormParts) return {};
+  return "a grid has room for 65,534 groups of samples";
+}
+
+// The partial sums, and one float for each statistic.
 size_t BatchNormCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  const ChannelBlocks blocks = BlocksFor(call.inputs[0]);
-  return blocks.num_partials() * sizeof(double) +
-         static_cast<size_t>(blocks.channels) * sizeof(float);
+  const ChannelBlocks blocks = BlocksFor(call.inputs[0], call.attributes);
+  return blocks.num_partials() * sizeof(double) + blocks.num_statistics() * sizeof(float);
 }
 
 void BatchNormCuda::Run(const KernelCall& call) {
-  const ChannelBlocks blocks = BlocksFor(call.in_shape(0));
+  const ChannelBlocks blocks = BlocksFor(call.in_shape(0), call.attributes);
   auto* partials = reinterpret_cast<double*>(call.scratch.data());
   LaunchBatchNorm(call.stream, blocks,
                   {.x = call.In<float>(0),
@@ -53,7 +59,7 @@ void BatchNormCuda::Run(const KernelCall& call) {
 }
 
 size_t BatchNormGradCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return BlocksFor(call.inputs[0]).num_partials() * sizeof(double);
+  return BlocksFor(call.inputs[0], call.attributes).num_partials() * sizeof(double);
 }
 
 void BatchNormGradCuda::Run(const KernelCall& call) { RunGrad(call, nullptr); }

@@ -6,8 +6,10 @@
 
 namespace thimble {
 
-// For x of shape (..., C).
-ChannelBlocks BlocksFor(const Shape& x);
+// For x of shape (..., C), its samples in the parts that attribute `group` asks for.
+ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes);
+// Declines calls with more parts than a grid can have.
+std::string_view FewParts(const OpCall& call);
 
 struct BatchNormCuda {
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);

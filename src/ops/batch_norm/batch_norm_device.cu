@@ -8,17 +8,18 @@ namespace {
 // Rows that a thread loads before it works on the first.
 constexpr int kRowsAtOnce = 4;
 
-// Sums of x - guess and of its square. In doubles, because the guess, the first row, may be far
-// from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that the
-// variance loses log2(rows) of 53 bits in the worst case.
+// Sums of x - guess and of its square. In doubles, because the guess, a part's first row, may be
+// far from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that
+// the variance loses log2(rows) of 53 bits in the worst case.
 template <int kVector>
 __global__ void __launch_bounds__(kNormThreads, 1)
     MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
   const ThreadRows rows = RowsOfThisThread(blocks);
+  const float* first_row = arrays.x + blocks.FirstRow(ThisPart()) * blocks.channels;
   RowBatch<kVector, kRowsAtOnce> x;
   ChannelSums<kVector> sums;
   if (rows.count > 0) {
-    const Pack<kVector> guess = Load<kVector>(arrays.x + rows.channel);
+    const Pack<kVector> guess = Load<kVector>(first_row + rows.channel);
 #pragma unroll 1
     for (int row = 0; row < rows.count; row += kRowsAtOnce) {
       x.Read(rows, row, arrays.x);
@@ -38,7 +39,8 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   // The next kernel may write y over x while some of its blocks still ask for the guess.
   if (blockIdx.y == 0) {
     ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
-      arrays.guess[channel] = blocks.rows == 0 ? 0.0F : arrays.x[channel];
+      arrays.guess[StatisticOfThisPart(blocks, channel)] =
+          blocks.rows == 0 ? 0.0F : first_row[channel];
     });
   }
 }
@@ -47,20 +49,21 @@ __global__ void __launch_bounds__(kNormThreads, 1)
 __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays& arrays,
                               double epsilon, int place, int64_t channel, const double* sums,
                               GroupNorm& group) {
-  const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.rows);
+  const int64_t statistic = StatisticOfThisPart(blocks, channel);
+  const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.PartRows(ThisPart()));
   const double sum = sums[place];
   const double distance = sum / count;
   double squares = sums[blocks.group_channels() + place] - sum * distance;
   // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
   if (squares < 0) squares = 0;
-  const float mean = static_cast<float>(arrays.guess[channel] + distance);
+  const float mean = static_cast<float>(arrays.guess[statistic] + distance);
   const float variance = static_cast<float>(squares / count);
   group.mean[place] = mean;
   group.scale[place] = ChannelScale(arrays.gamma[channel], variance, epsilon);
   group.shift[place] = arrays.beta[channel];
   if (blockIdx.y == 0) {
-    arrays.mean[channel] = mean;
-    arrays.variance[channel] = variance;
+    arrays.mean[statistic] = mean;
+    arrays.variance[statistic] = variance;
   }
 }
 

@@ -1,5 +1,6 @@
-// The GPU code of the batch-norm ops. x, y, dy, dx, other: (rows, C), at multiples of 16 bytes; all
-// other arrays: (C). Outputs may overwrite inputs where the ops allow it.
+// The GPU code of the batch-norm ops. x, y, dy, dx, other: (rows, C), at multiples of 16 bytes;
+// mean and variance: (parts, C); all other arrays: (C). Outputs may overwrite inputs where the ops
+// allow it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,7 +24,7 @@ struct BatchNormArrays {
   const float* gamma;
   const float* beta;
   double* partials;  // scratch: blocks.num_partials()
-  float* guess;      // scratch: (C), what x is measured from
+  float* guess;      // scratch: (parts, C), what x is measured from
   float* y;
   float* mean;
   float* variance;

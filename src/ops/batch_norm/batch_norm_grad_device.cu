@@ -80,26 +80,55 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   StorePartials(blocks, SumRows(rows, norm, batch, arrays), arrays.partials);
 }
 
+__device__ double Inverse(const KnownNorm& norm, int64_t statistic) {
+  return 1.0 / sqrt(norm.variance[statistic] + norm.epsilon);
+}
+
 // What the batch's own statistics pass on to each element, in shared memory.
 struct alignas(16) GroupSlopes {
   float offset[kMaxGroupChannels];
   float slope[kMaxGroupChannels];
 };
 
-// Turns the sums of a channel into its gradients and slopes.
+// Turns the sums of a channel into its gradients, where there is one part, and slopes.
 __device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm,
                               const BatchNormGradArrays& arrays, int place, int64_t channel,
                               const double* sums, GroupSlopes& slopes) {
-  const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.rows);
-  const double inverse = 1.0 / sqrt(norm.variance[channel] + norm.epsilon);
+  const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.PartRows(ThisPart()));
+  const double inverse = Inverse(norm, StatisticOfThisPart(blocks, channel));
   const double dbeta = sums[place];
   const double dgamma = sums[blocks.group_channels() + place] * inverse;
   slopes.offset[place] = static_cast<float>(dbeta / count);
   slopes.slope[place] = static_cast<float>(dgamma * inverse / count);
-  if (blockIdx.y == 0) {
+  if (blockIdx.y == 0 && blocks.parts == 1) {
     arrays.dgamma[channel] = static_cast<float>(dgamma);
     arrays.dbeta[channel] = static_cast<float>(dbeta);
   }
+}
+
+// The gradients of the group's gammas and betas, where several parts have sums of them. All threads
+// of one block call it.
+__device__ void AddUpParts(const ChannelBlocks& blocks, const KnownNorm& norm,
+                           const BatchNormGradArrays& arrays) {
+  const MergeSlot slot = SlotOfThisThread(blocks);
+  double mine = 0;
+  if (slot.channel < blocks.channels) {
+#pragma unroll 4
+    for (int part = slot.begin; part < blocks.parts; part += slot.threads) {
+      const double* from = PartialsOf(blocks, part, arrays.partials) +
+                           (slot.second ? blocks.channels : 0) + slot.channel;
+      double sum = 0;
+      for (int chunk = 0; chunk < blocks.chunks; ++chunk) {
+        sum += from[int64_t{chunk} * 2 * blocks.channels];
+      }
+      mine += slot.second ? sum * Inverse(norm, part * blocks.channels + slot.channel) : sum;
+    }
+  }
+  const double* sums = AddUpSlots(blocks, slot, mine);
+  ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
+    arrays.dbeta[channel] = static_cast<float>(sums[place]);
+    arrays.dgamma[channel] = static_cast<float>(sums[blocks.group_channels() + place]);
+  });
 }
 
 template <Formula kFormula, bool kRelu, int kVector>
@@ -156,11 +185,16 @@ __device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, kR
   }
 }
 
+// Of several parts, the blocks behind the last one add up the gradients of gamma and beta.
 template <Formula kFormula, int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 1)
     CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
   __shared__ GroupNorm group;
   __shared__ GroupSlopes slopes;
+  if (ThisPart() == blocks.parts) {
+    if (blockIdx.y == 0) AddUpParts(blocks, known, arrays);
+    return;
+  }
   const ThreadRows rows = RowsOfThisThread(blocks);
   GradientBatch<kVector> batch;
   ReadBatch<kFormula, kRelu>(rows, 0, arrays, batch);
@@ -171,6 +205,12 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   LoadGroup(blocks, known, group);
   __syncthreads();
   CombineRows<kFormula>(rows, ThreadNorm<kVector, kRelu>(group, rows.place), slopes, batch, arrays);
+}
+
+dim3 CombiningGridOf(const ChannelBlocks& blocks) {
+  dim3 grid = GridOf(blocks);
+  if (blocks.parts > 1) ++grid.z;
+  return grid;
 }
 
 template <Formula kFormula>
@@ -184,7 +224,7 @@ void Launch(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& n
         <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
     THIMBLE_CUDA_LAUNCHED();
     CombineGradientsKernel<kFormula, kVector, kRelu>
-        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
+        <<<CombiningGridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
     THIMBLE_CUDA_LAUNCHED();
   });
 }

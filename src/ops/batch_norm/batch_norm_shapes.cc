@@ -14,11 +14,24 @@ Result<Shape> ChannelShape(const Shape& x) {
   return Shape{x[x.rank() - 1]};
 }
 
-Result<void> RequireChannels(std::initializer_list<std::string_view> names,
-                             std::span<const Shape> shapes, const Shape& channels) {
+NearlyEqualParts SampleParts(const Shape& x, int64_t group) {
+  return group == 0 ? NearlyEqualParts{x[0], 1} : CutNearlyEqually(x[0], group);
+}
+
+Result<Shape> StatisticsShape(const OpCall& call) {
+  const Shape& x = call.inputs[0];
+  THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(x));
+  const int64_t group = call.attributes.Int("group");
+  THIMBLE_TRY(RequireAtLeast("group", group, 0));
+  if (group == 0) return channels;
+  return Shape{SampleParts(x, group).parts, channels[0]};
+}
+
+Result<void> RequireShapes(std::initializer_list<std::string_view> names,
+                           std::span<const Shape> shapes, const Shape& expected) {
   size_t index = 0;
   for (std::string_view name : names) {
-    THIMBLE_TRY(RequireShape(name, shapes[index++], channels));
+    THIMBLE_TRY(RequireShape(name, shapes[index++], expected));
   }
   return {};
 }
@@ -26,8 +39,9 @@ Result<void> RequireChannels(std::initializer_list<std::string_view> names,
 Result<std::vector<Shape>> BatchNormGradShapes(const OpCall& call) {
   const Shape& x = call.inputs[0];
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(x));
-  THIMBLE_TRY(
-      RequireChannels({"gamma", "beta", "mean", "variance"}, call.inputs.subspan(1), channels));
+  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, StatisticsShape(call));
+  THIMBLE_TRY(RequireShapes({"gamma", "beta"}, call.inputs.subspan(1), channels));
+  THIMBLE_TRY(RequireShapes({"mean", "variance"}, call.inputs.subspan(3), statistics));
   THIMBLE_TRY(RequireShape("dy", call.inputs[5], x));
   return std::vector<Shape>{x, channels, channels};
 }

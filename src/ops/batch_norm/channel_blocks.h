@@ -2,15 +2,18 @@
 // GPU: by shape alone, so that sums are added in the same order on every GPU. Pure functions; a
 // test without a GPU checks that every element has exactly one thread.
 //
-// Channels are cut into groups, rows into chunks; a block works on one group of one chunk. Inside
-// it, `columns()` threads stand side by side in a row, each with `vector` channels, and `lanes()`
-// rows pass at once. A thread keeps its channels, so their sums and constants stay in its
-// registers.
+// Rows fall into parts with statistics of their own: one part, or several for ghost batch norm.
+// Channels are cut into groups, the rows of a part into chunks; a block works on one group of one
+// chunk. Inside it, `columns()` threads stand side by side in a row, each with `vector` channels,
+// and `lanes()` rows pass at once. A thread keeps its channels, so their sums and constants stay in
+// its registers.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+
+#include "thimble/base/nearly_equal_parts.h"
 
 namespace thimble {
 
@@ -21,33 +24,90 @@ inline constexpr int kNormBlocks = 132;
 // A line of memory. Every block of the second pass reads the partial sums of its group: narrow
 // groups make that short.
 inline constexpr int kMaxGroupChannels = 32;
+// Parts are the third dimension of a grid, which ends at 65,535; one layer of blocks adds them up.
+inline constexpr int64_t kMaxNormParts = 65534;
 
 struct ChannelBlocks {
-  int64_t rows;
+  int64_t rows;  // of all parts
   int64_t channels;
   int64_t rows_per_chunk;
-  int chunks;       // at least one, so that the results of no rows are written
+  int64_t smaller_rows;  // of a part
+  int64_t sample_rows;   // more of them have the first `larger_parts`
+  int parts;
+  int larger_parts;
+  int chunks;       // of a part: at least one, so that the results of no rows are written
   int groups;       // the last one may have fewer channels
   int vector;       // 4 where C allows it, otherwise 1
   int column_bits;  // columns() is a power of two, so that threads divide by shifting
 
+  // One part.
   constexpr ChannelBlocks(int64_t num_rows, int64_t num_channels)
-      : rows(num_rows),
+      : ChannelBlocks(1, num_channels, {num_rows, 1}) {}
+  // Samples of so many rows each. Requires at most kMaxNormParts parts.
+  constexpr ChannelBlocks(int64_t rows_per_sample, int64_t num_channels,
+                          const NearlyEqualParts& samples)
+      : rows(rows_per_sample * samples.total),
         channels(num_channels),
+        smaller_rows(rows_per_sample * samples.Size(samples.parts - 1)),
+        sample_rows(rows_per_sample),
+        parts(static_cast<int>(samples.parts)),
+        larger_parts(static_cast<int>(samples.total % samples.parts)),
         vector(num_channels % 4 == 0 ? 4 : 1),
         column_bits(0) {
     while (group_channels() < std::min<int64_t>(channels, kMaxGroupChannels)) ++column_bits;
     groups = static_cast<int>((channels + group_channels() - 1) / group_channels());
-    const int64_t max_chunks = std::max(1, kNormBlocks / std::max(1, groups));
-    rows_per_chunk = std::max<int64_t>(lanes(), (rows + max_chunks - 1) / max_chunks);
-    chunks = static_cast<int>(std::max<int64_t>(1, (rows + rows_per_chunk - 1) / rows_per_chunk));
+    Cut(std::max(1, kNormBlocks / std::max(1, groups)));
+    if (parts > 1) CutForParts();
   }
   constexpr int columns() const { return 1 << column_bits; }
   constexpr int group_channels() const { return vector << column_bits; }
   constexpr int lanes() const { return kNormThreads >> column_bits; }
-  // Two partial sums for each chunk and channel: (chunks, 2, C).
+  // Of the first part; no other has more.
+  constexpr int64_t most_rows() const { return PartRows(0); }
+  constexpr int64_t PartRows(int part) const {
+    return smaller_rows + (part < larger_parts ? sample_rows : 0);
+  }
+  constexpr int64_t FirstRow(int part) const {
+    return part * smaller_rows + std::min(part, larger_parts) * sample_rows;
+  }
+  // Mean and variance: (parts, C).
+  constexpr size_t num_statistics() const {
+    return static_cast<size_t>(parts) * static_cast<size_t>(channels);
+  }
+  // Two partial sums for each chunk and channel: (parts, chunks, 2, C).
   constexpr size_t num_partials() const {
-    return 2 * static_cast<size_t>(chunks) * static_cast<size_t>(channels);
+    return 2 * static_cast<size_t>(chunks) * num_statistics();
+  }
+
+ private:
+  // Into at most so many chunks, of at least one row for each lane.
+  constexpr void Cut(int max_chunks) {
+    rows_per_chunk = std::max<int64_t>(lanes(), (most_rows() + max_chunks - 1) / max_chunks);
+    chunks =
+        static_cast<int>(std::max<int64_t>(1, (most_rows() + rows_per_chunk - 1) / rows_per_chunk));
+  }
+  // The number of chunks that is done first, where blocks run kNormBlocks at a time, each as long
+  // as its threads have rows, and some rows more to begin and end with.
+  constexpr void CutForParts() {
+    const int most_chunks = chunks;
+    int best = 1;
+    int64_t best_time = TimeOf(1);
+    for (int candidate = 2; candidate <= most_chunks; ++candidate) {
+      const int64_t time = TimeOf(candidate);
+      if (time < best_time) {
+        best = candidate;
+        best_time = time;
+      }
+    }
+    Cut(best);
+  }
+  constexpr int64_t TimeOf(int candidate) {
+    // About two microseconds: loading constants, adding up sums.
+    constexpr int64_t kRowsToBegin = 3;
+    Cut(candidate);
+    const int64_t blocks = groups * (int64_t{parts} * chunks + 1);
+    const int64_t rounds = (blocks + kNormBlocks - 1) / kNormBlocks;
+    return rounds * ((rows_per_chunk + lanes() - 1) / lanes() + kRowsToBegin);
   }
 };
 
@@ -62,15 +122,16 @@ struct ThreadRows {
   constexpr int64_t Element(int row) const { return first + int64_t{row} * step; }
 };
 
-constexpr ThreadRows RowsOfThread(const ChannelBlocks& blocks, int group, int chunk, int thread) {
+constexpr ThreadRows RowsOfThread(const ChannelBlocks& blocks, int part, int group, int chunk,
+                                  int thread) {
   const int lane = thread >> blocks.column_bits;
   const int place = (thread & (blocks.columns() - 1)) * blocks.vector;
   const int64_t channel = int64_t{group} * blocks.group_channels() + place;
   const int64_t begin = chunk * blocks.rows_per_chunk + lane;
-  const int64_t end = std::min(blocks.rows, (chunk + 1) * blocks.rows_per_chunk);
+  const int64_t end = std::min(blocks.PartRows(part), (chunk + 1) * blocks.rows_per_chunk);
   const bool idle = channel >= blocks.channels || begin >= end;
   const int count = idle ? 0 : static_cast<int>(end - begin - 1) / blocks.lanes() + 1;
-  return {channel, place, count, begin * blocks.channels + channel,
+  return {channel, place, count, (blocks.FirstRow(part) + begin) * blocks.channels + channel,
           static_cast<int>(blocks.lanes() * blocks.channels)};
 }
 

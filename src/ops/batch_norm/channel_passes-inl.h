@@ -317,9 +317,9 @@ HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, si
 }
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus other where there is one.
-void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                         const float* dy, const float* offset, const float* slope,
-                         const float* other, float* dx) {
+[[maybe_unused]] void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels,
+                                          const float* x, const float* dy, const float* offset,
+                                          const float* slope, const float* other, float* dx) {
   const auto combine = [&](auto relu, auto add) HWY_ATTR {
     CombineRowGradientsWith<decltype(relu)::value, decltype(add)::value>(
         norm, rows, channels, x, dy, offset, slope, other, dx);
@@ -334,8 +334,8 @@ void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, 
 }
 
 // dx = scale * dy. Without ReLU nothing depends on x, and x is not read.
-void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, float* dx) {
+[[maybe_unused]] void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels,
+                                        const float* x, const float* dy, float* dx) {
   ForEachGroupOfBlocks<true>(
       norm, rows, channels,
       [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,

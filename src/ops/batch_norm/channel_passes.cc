@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/ops/batch_norm/batch_norm_shapes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/batch_norm/channel_passes.cc"
@@ -16,8 +17,15 @@
 namespace thimble {
 namespace {
 
-// Enough to keep 32 threads busy, few enough that the partial sums of 128 channels stay at 64 KiB.
+// Of a part. Enough to keep 32 threads busy, few enough that the partial sums of 128 channels stay
+// at 64 KiB.
 constexpr size_t kMaxChunks = 32;
+
+// Of some samples of x.
+size_t RowsOf(const Shape& x, int64_t samples) {
+  if (x.elements() == 0) return 0;
+  return static_cast<size_t>(x.elements() / x[0] / x[x.rank() - 1] * samples);
+}
 
 size_t RowsPerChunk(size_t rows, size_t channels) {
   const size_t by_size = kElementsPerChunk / std::max<size_t>(1, channels);
@@ -25,58 +33,54 @@ size_t RowsPerChunk(size_t rows, size_t channels) {
   return std::max<size_t>({1, by_size, by_number});
 }
 
-// Calls body(chunk, first row, number of rows) for each chunk.
-void ForEachChunk(ThreadPool& pool, const ChannelRows& rows,
-                  FunctionRef<void(size_t chunk, size_t begin, size_t count)> body) {
-  pool.Run(rows.num_chunks, [&](size_t chunk, size_t /*thread*/) {
-    const size_t begin = chunk * rows.rows_per_chunk;
-    body(chunk, begin, std::min(rows.rows_per_chunk, rows.rows - begin));
-  });
+// Some rows of a part.
+struct Chunk {
+  size_t index;  // among the chunks of all parts
+  size_t part;
+  size_t begin;  // row
+  size_t count;
+};
+
+Chunk ChunkAt(const ChannelRows& rows, size_t index) {
+  const size_t in_larger = rows.num_larger * rows.larger.num_chunks;
+  const size_t part = index < in_larger
+                          ? index / rows.larger.num_chunks
+                          : rows.num_larger + (index - in_larger) / rows.smaller.num_chunks;
+  const RowChunks& chunks = rows.part(part);
+  const size_t begin = (index - rows.FirstChunk(part)) * chunks.rows_per_chunk;
+  return {index, part, rows.FirstRow(part) + begin,
+          std::min(chunks.rows_per_chunk, chunks.rows - begin)};
+}
+
+void ForEachChunk(ThreadPool& pool, const ChannelRows& rows, FunctionRef<void(const Chunk&)> body) {
+  pool.Run(rows.num_chunks, [&](size_t index, size_t /*thread*/) { body(ChunkAt(rows, index)); });
 }
 
 // The same from the last chunk to the first: for the pass after a reduction, which finds in the
 // cache what was read last.
 void ForEachChunkBackwards(ThreadPool& pool, const ChannelRows& rows,
-                           FunctionRef<void(size_t begin, size_t count)> body) {
+                           FunctionRef<void(const Chunk&)> body) {
   pool.Run(rows.num_chunks, [&](size_t index, size_t /*thread*/) {
-    const size_t begin = (rows.num_chunks - 1 - index) * rows.rows_per_chunk;
-    body(begin, std::min(rows.rows_per_chunk, rows.rows - begin));
+    body(ChunkAt(rows, rows.num_chunks - 1 - index));
   });
 }
 
-}  // namespace
-
-HWY_EXPORT(MeasureRows);
-HWY_EXPORT(NormalizeRows);
-HWY_EXPORT(SumRowGradients);
-HWY_EXPORT(CombineRowGradients);
-HWY_EXPORT(ScaleRowGradients);
-
-ChannelRows::ChannelRows(const Shape& x) : channels(static_cast<size_t>(x[x.rank() - 1])) {
-  rows = channels == 0 ? 0 : static_cast<size_t>(x.elements()) / channels;
-  rows_per_chunk = RowsPerChunk(rows, channels);
-  num_chunks = (rows + rows_per_chunk - 1) / rows_per_chunk;
+// The constants of one part.
+ChannelNorm OfPart(const ChannelNorm& norm, const ChannelRows& rows, size_t part) {
+  const size_t first = part * rows.channels;
+  return {norm.mean + first, norm.scale + first, norm.shift, norm.relu};
 }
 
-float ChannelScale(float gamma, float variance, double epsilon) {
-  return static_cast<float>(gamma / std::sqrt(variance + epsilon));
-}
-
-void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
-                     double* mean, double* squares) {
-  const size_t channels = rows.channels;
-  ForEachChunk(pool, rows, [&](size_t chunk, size_t begin, size_t count) {
-    double* partial = partials + 2 * chunk * channels;
-    HWY_DYNAMIC_DISPATCH(MeasureRows)
-    (x + begin * channels, count, channels, partial, partial + channels);
-  });
+// Merges the means and squares of a part's chunks. partials: (chunks, 2, C).
+void MergeMeasures(const RowChunks& part, size_t channels, const double* partials, double* mean,
+                   double* squares) {
   std::fill_n(mean, channels, 0.0);
   std::fill_n(squares, channels, 0.0);
-  for (size_t chunk = 0; chunk < rows.num_chunks; ++chunk) {
+  for (size_t chunk = 0; chunk < part.num_chunks; ++chunk) {
     const double* partial = partials + 2 * chunk * channels;
-    const size_t begin = chunk * rows.rows_per_chunk;
+    const size_t begin = chunk * part.rows_per_chunk;
     const double old_count = static_cast<double>(begin);
-    const double count = static_cast<double>(std::min(rows.rows_per_chunk, rows.rows - begin));
+    const double count = static_cast<double>(std::min(part.rows_per_chunk, part.rows - begin));
     for (size_t c = 0; c < channels; ++c) {
       const double distance = partial[c] - mean[c];
       mean[c] += distance * count / (old_count + count);
@@ -88,11 +92,74 @@ void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, 
   for (size_t c = 0; c < channels; ++c) squares[c] = squares[c] < 0 ? 0 : squares[c];
 }
 
+// Adds up both sums of a part's chunks. partials: (chunks, 2, C).
+void MergeSums(const RowChunks& part, size_t channels, const double* partials, double* first,
+               double* second) {
+  std::fill_n(first, channels, 0.0);
+  std::fill_n(second, channels, 0.0);
+  for (size_t chunk = 0; chunk < part.num_chunks; ++chunk) {
+    const double* partial = partials + 2 * chunk * channels;
+    for (size_t c = 0; c < channels; ++c) {
+      first[c] += partial[c];
+      second[c] += partial[channels + c];
+    }
+  }
+}
+
+// Calls merge(part's rows, C, its partials, its first results, its second results) for each part.
+void MergeParts(ThreadPool& pool, const ChannelRows& rows, const double* partials, double* first,
+                double* second, decltype(MergeSums)& merge) {
+  pool.Run(rows.num_parts, [&](size_t part, size_t /*thread*/) {
+    merge(rows.part(part), rows.channels, partials + 2 * rows.FirstChunk(part) * rows.channels,
+          first + part * rows.channels, second + part * rows.channels);
+  });
+}
+
+}  // namespace
+
+HWY_EXPORT(MeasureRows);
+HWY_EXPORT(NormalizeRows);
+HWY_EXPORT(SumRowGradients);
+HWY_EXPORT(CombineRowGradients);
+HWY_EXPORT(ScaleRowGradients);
+
+RowChunks::RowChunks(size_t num_rows, size_t channels)
+    : rows(num_rows),
+      rows_per_chunk(RowsPerChunk(num_rows, channels)),
+      num_chunks((num_rows + rows_per_chunk - 1) / rows_per_chunk) {}
+
+ChannelRows::ChannelRows(const Shape& x, const Attributes& attributes)
+    : ChannelRows(x, SampleParts(x, attributes)) {}
+
+ChannelRows::ChannelRows(const Shape& x, const NearlyEqualParts& parts)
+    : channels(static_cast<size_t>(x[x.rank() - 1])),
+      num_parts(static_cast<size_t>(parts.parts)),
+      num_larger(static_cast<size_t>(parts.total % parts.parts)),
+      larger(RowsOf(x, parts.LargestSize()), channels),
+      smaller(RowsOf(x, parts.Size(parts.parts - 1)), channels),
+      num_chunks(FirstChunk(num_parts)) {}
+
+float ChannelScale(float gamma, float variance, double epsilon) {
+  return static_cast<float>(gamma / std::sqrt(variance + epsilon));
+}
+
+void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
+                     double* mean, double* squares) {
+  const size_t channels = rows.channels;
+  ForEachChunk(pool, rows, [&](const Chunk& chunk) {
+    double* partial = partials + 2 * chunk.index * channels;
+    HWY_DYNAMIC_DISPATCH(MeasureRows)
+    (x + chunk.begin * channels, chunk.count, channels, partial, partial + channels);
+  });
+  MergeParts(pool, rows, partials, mean, squares, MergeMeasures);
+}
+
 void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                        const float* x, float* y) {
-  ForEachChunkBackwards(pool, rows, [&](size_t begin, size_t count) {
-    const size_t first = begin * rows.channels;
-    HWY_DYNAMIC_DISPATCH(NormalizeRows)(norm, count, rows.channels, x + first, y + first);
+  ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
+    const size_t first = chunk.begin * rows.channels;
+    HWY_DYNAMIC_DISPATCH(NormalizeRows)
+    (OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, y + first);
   });
 }
 
@@ -100,40 +167,34 @@ void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Channe
                          const float* x, const float* dy, double* partials, double* sum_dy,
                          double* sum_product) {
   const size_t channels = rows.channels;
-  ForEachChunk(pool, rows, [&](size_t chunk, size_t begin, size_t count) {
-    double* partial = partials + 2 * chunk * channels;
+  ForEachChunk(pool, rows, [&](const Chunk& chunk) {
+    const size_t first = chunk.begin * channels;
+    double* partial = partials + 2 * chunk.index * channels;
     HWY_DYNAMIC_DISPATCH(SumRowGradients)
-    (norm, count, channels, x + begin * channels, dy + begin * channels, partial,
+    (OfPart(norm, rows, chunk.part), chunk.count, channels, x + first, dy + first, partial,
      partial + channels);
   });
-  std::fill_n(sum_dy, channels, 0.0);
-  std::fill_n(sum_product, channels, 0.0);
-  for (size_t chunk = 0; chunk < rows.num_chunks; ++chunk) {
-    const double* partial = partials + 2 * chunk * channels;
-    for (size_t c = 0; c < channels; ++c) {
-      sum_dy[c] += partial[c];
-      sum_product[c] += partial[channels + c];
-    }
-  }
+  MergeParts(pool, rows, partials, sum_dy, sum_product, MergeSums);
 }
 
 void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                              const float* x, const float* dy, const float* offset,
                              const float* slope, const float* other, float* dx) {
-  ForEachChunkBackwards(pool, rows, [&](size_t begin, size_t count) {
-    const size_t first = begin * rows.channels;
+  ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
+    const size_t first = chunk.begin * rows.channels;
+    const size_t statistic = chunk.part * rows.channels;
     HWY_DYNAMIC_DISPATCH(CombineRowGradients)
-    (norm, count, rows.channels, x + first, dy + first, offset, slope,
-     other == nullptr ? nullptr : other + first, dx + first);
+    (OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, dy + first,
+     offset + statistic, slope + statistic, other == nullptr ? nullptr : other + first, dx + first);
   });
 }
 
 void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                            const float* x, const float* dy, float* dx) {
-  ForEachChunkBackwards(pool, rows, [&](size_t begin, size_t count) {
-    const size_t first = begin * rows.channels;
+  ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
+    const size_t first = chunk.begin * rows.channels;
     HWY_DYNAMIC_DISPATCH(ScaleRowGradients)
-    (norm, count, rows.channels, x + first, dy + first, dx + first);
+    (OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, dy + first, dx + first);
   });
 }
 

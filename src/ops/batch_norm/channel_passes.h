@@ -2,36 +2,69 @@
 // per channel, and element-wise work with constants per channel. The CPU kernels of the batch-norm
 // ops are made of these.
 //
-// Rows are cut into chunks by shape alone. A reduction gives one partial result per chunk, and they
-// are combined in the order of the chunks, so results do not depend on the number of threads.
+// Rows may fall into parts, each with sums and constants of its own: ghost batch norm. The rows of
+// a part are cut into chunks by their number alone, so that a part gives the bits that it would
+// give alone. A reduction gives one partial result per chunk, and those of a part are combined in
+// the order of the chunks, so results do not depend on the number of threads. The chunks of all
+// parts are one job of the pool, so that many small parts keep all threads as busy as one large
+// one.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
+#include "thimble/base/nearly_equal_parts.h"
+#include "thimble/graph/attributes.h"
 #include "thimble/tensor/shape.h"
 
 namespace thimble {
 
 class ThreadPool;
 
-struct ChannelRows {
-  size_t rows;
-  size_t channels;
-  size_t rows_per_chunk;
-  size_t num_chunks;
+// The rows of a part.
+struct RowChunks {
+  size_t rows = 0;
+  size_t rows_per_chunk = 1;
+  size_t num_chunks = 0;
 
-  // For x of shape (..., C).
-  explicit ChannelRows(const Shape& x);
+  RowChunks(size_t num_rows, size_t channels);
+};
+
+struct ChannelRows {
+  size_t channels;
+  size_t num_parts;
+  size_t num_larger;  // the first parts, which have one sample more
+  RowChunks larger;
+  RowChunks smaller;
+  size_t num_chunks;  // of all parts
+
+  // For x of shape (..., C), its samples in the parts that attribute `group` asks for.
+  ChannelRows(const Shape& x, const Attributes& attributes);
+
+  const RowChunks& part(size_t index) const { return index < num_larger ? larger : smaller; }
+  size_t FirstRow(size_t part) const {
+    const size_t before = std::min(part, num_larger);
+    return before * larger.rows + (part - before) * smaller.rows;
+  }
+  size_t FirstChunk(size_t part) const {
+    const size_t before = std::min(part, num_larger);
+    return before * larger.num_chunks + (part - before) * smaller.num_chunks;
+  }
+  // Statistics of all parts: (parts, C).
+  size_t num_statistics() const { return num_parts * channels; }
   // Doubles that the reductions need: two per chunk and channel.
   size_t num_partials() const { return 2 * num_chunks * channels; }
+
+ private:
+  ChannelRows(const Shape& x, const NearlyEqualParts& parts);
 };
 
 // n(x) = (x - mean) * scale + shift, and y = n(x) or, with ReLU, max(n(x), 0). Where a gradient is
-// asked for, dy below is the one that comes through ReLU: zero where n(x) <= 0. All arrays: (C).
+// asked for, dy below is the one that comes through ReLU: zero where n(x) <= 0.
 struct ChannelNorm {
-  const float* mean;
-  const float* scale;
-  const float* shift;
+  const float* mean;   // (parts, C)
+  const float* scale;  // (parts, C)
+  const float* shift;  // (C)
   bool relu;
 };
 
@@ -39,8 +72,8 @@ struct ChannelNorm {
 // that both see ReLU switch at the same x.
 float ChannelScale(float gamma, float variance, double epsilon);
 
-// mean, squares: (C). The mean of each channel and the sum of squared distances from it; zero where
-// there are no rows. `partials` is scratch.
+// mean, squares: (parts, C). The mean of each channel and the sum of squared distances from it;
+// zero where there are no rows. `partials` is scratch.
 void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
                      double* mean, double* squares);
 
@@ -48,13 +81,13 @@ void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, 
 void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                        const float* x, float* y);
 
-// sum_dy = sum of dy; sum_product = sum of dy * (x - mean). Both (C). `partials` is scratch.
+// sum_dy = sum of dy; sum_product = sum of dy * (x - mean). Both (parts, C). `partials` is scratch.
 void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                          const float* x, const float* dy, double* partials, double* sum_dy,
                          double* sum_product);
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null; dx may be x, dy
-// or other.
+// or other. offset, slope: (parts, C).
 void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                              const float* x, const float* dy, const float* offset,
                              const float* slope, const float* other, float* dx);

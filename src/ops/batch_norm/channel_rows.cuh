@@ -23,9 +23,22 @@ __device__ void Store(float* to, const Pack<kVector>& pack) {
   *reinterpret_cast<Pack<kVector>*>(to) = pack;
 }
 
+// Blocks of a grid: (groups of channels, chunks of a part, parts).
+inline dim3 GridOf(const ChannelBlocks& blocks) {
+  return {static_cast<unsigned>(blocks.groups), static_cast<unsigned>(blocks.chunks),
+          static_cast<unsigned>(blocks.parts)};
+}
+
+inline __device__ int ThisPart() { return static_cast<int>(blockIdx.z); }
+
+// Where in arrays (parts, C) this block's part has its statistic of a channel.
+inline __device__ int64_t StatisticOfThisPart(const ChannelBlocks& blocks, int64_t channel) {
+  return ThisPart() * blocks.channels + channel;
+}
+
 inline __device__ ThreadRows RowsOfThisThread(const ChannelBlocks& blocks) {
-  return RowsOfThread(blocks, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y),
-                      static_cast<int>(threadIdx.x));
+  return RowsOfThread(blocks, ThisPart(), static_cast<int>(blockIdx.x),
+                      static_cast<int>(blockIdx.y), static_cast<int>(threadIdx.x));
 }
 
 // Several rows of a thread, read before the first of them is worked on. Kernels read the first

@@ -18,6 +18,12 @@ __device__ void ForEachChannelOfGroup(const ChannelBlocks& blocks, int first_thr
   if (channel < blocks.channels) body(place, channel);
 }
 
+// Those of a part, (chunks, 2, C), in `partials` of all.
+template <class Number>
+__device__ Number* PartialsOf(const ChannelBlocks& blocks, int part, Number* partials) {
+  return partials + int64_t{part} * blocks.chunks * 2 * blocks.channels;
+}
+
 template <int kVector>
 struct ChannelSums {
   double sums[2][kVector] = {};
@@ -37,8 +43,8 @@ __device__ void AddUpWarp(int columns, ChannelSums<kVector>& mine) {
   }
 }
 
-// Writes the sums over all threads of the block to `partials` (chunks, 2, C). All threads call it,
-// those without elements with zeros.
+// Writes the sums over all threads of the block to `partials` (parts, chunks, 2, C). All threads
+// call it, those without elements with zeros.
 template <int kVector>
 __device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> mine,
                               double* partials) {
@@ -55,7 +61,8 @@ __device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> 
   }
   __syncthreads();
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    double* partial = partials + int64_t{blockIdx.y} * 2 * blocks.channels + channel;
+    double* partial = PartialsOf(blocks, ThisPart(), partials) +
+                      int64_t{blockIdx.y} * 2 * blocks.channels + channel;
     double first = 0;
     double second = 0;
 #pragma unroll
@@ -68,32 +75,53 @@ __device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> 
   });
 }
 
-// The sums over all chunks for the block's group: first all first ones, then all second ones, in
-// shared memory, at group_channels() each. All threads call it, once in a kernel.
-inline __device__ const double* MergePartials(const ChannelBlocks& blocks, const double* partials) {
-  __shared__ double sums[kNormThreads];
-  const int thread = static_cast<int>(threadIdx.x);
+// What a thread adds up of its block's group: the first or second sums of one channel, every
+// `threads`-th of them from number `begin` on.
+struct MergeSlot {
+  bool second;
+  int64_t channel;  // C or more where there is nothing to add
+  int begin;
+  int threads;
+};
+
+inline __device__ MergeSlot SlotOfThisThread(const ChannelBlocks& blocks) {
   const int width = blocks.group_channels();
   const int slots = 2 * width;
+  const int thread = static_cast<int>(threadIdx.x);
   const int slot = thread & (slots - 1);  // a power of two
-  const int part = thread / slots;
-  const int parts = kNormThreads / slots;
-  const int64_t channel = int64_t{blockIdx.x} * width + (slot & (width - 1));
-  double sum = 0;
-  if (channel < blocks.channels) {
-    const double* from = partials + (slot < width ? 0 : blocks.channels) + channel;
-#pragma unroll 4
-    for (int chunk = part; chunk < blocks.chunks; chunk += parts) {
-      sum += from[int64_t{chunk} * 2 * blocks.channels];
-    }
-  }
-  sums[thread] = sum;
+  return {slot >= width, int64_t{blockIdx.x} * width + (slot & (width - 1)), thread / slots,
+          kNormThreads / slots};
+}
+
+// Adds up what the threads of each slot have: first all first sums, then all second ones, in shared
+// memory, at group_channels() each. All threads call it, once in a kernel.
+inline __device__ const double* AddUpSlots(const ChannelBlocks& blocks, const MergeSlot& slot,
+                                           double mine) {
+  __shared__ double sums[kNormThreads];
+  const int thread = static_cast<int>(threadIdx.x);
+  const int slots = 2 * blocks.group_channels();
+  sums[thread] = mine;
   __syncthreads();
-  for (int half = parts / 2; half > 0; half /= 2) {
-    if (part < half) sums[thread] += sums[thread + half * slots];
+  for (int half = slot.threads / 2; half > 0; half /= 2) {
+    if (slot.begin < half) sums[thread] += sums[thread + half * slots];
     __syncthreads();
   }
   return sums;
+}
+
+// The sums over all chunks of the block's part, as AddUpSlots leaves them.
+inline __device__ const double* MergePartials(const ChannelBlocks& blocks, const double* partials) {
+  const MergeSlot slot = SlotOfThisThread(blocks);
+  double sum = 0;
+  if (slot.channel < blocks.channels) {
+    const double* from = PartialsOf(blocks, ThisPart(), partials) +
+                         (slot.second ? blocks.channels : 0) + slot.channel;
+#pragma unroll 4
+    for (int chunk = slot.begin; chunk < blocks.chunks; chunk += slot.threads) {
+      sum += from[int64_t{chunk} * 2 * blocks.channels];
+    }
+  }
+  return AddUpSlots(blocks, slot, sum);
 }
 
 }  // namespace thimble

@@ -16,14 +16,11 @@ static_assert(kMaxGroupChannels <= kLoadingThread);
 inline __device__ void LoadGroup(const ChannelBlocks& blocks, const KnownNorm& norm,
                                  GroupNorm& group) {
   ForEachChannelOfGroup(blocks, kLoadingThread, [&](int place, int64_t channel) {
-    group.mean[place] = norm.mean[channel];
-    group.scale[place] = ChannelScale(norm.gamma[channel], norm.variance[channel], norm.epsilon);
+    const int64_t statistic = StatisticOfThisPart(blocks, channel);
+    group.mean[place] = norm.mean[statistic];
+    group.scale[place] = ChannelScale(norm.gamma[channel], norm.variance[statistic], norm.epsilon);
     group.shift[place] = norm.beta[channel];
   });
-}
-
-inline dim3 GridOf(const ChannelBlocks& blocks) {
-  return {static_cast<unsigned>(blocks.groups), static_cast<unsigned>(blocks.chunks)};
 }
 
 // Calls body(vector, relu) with both as compile-time constants.

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "thimble/graph/reference.h"
+#include "thimble/ops/batch_norm/batch_norm_shapes.h"
 
 namespace thimble {
 
@@ -15,88 +16,118 @@ T BehindRelu(const Attributes& attributes, T normalized, T value) {
   return attributes.Int("relu") != 0 && RealPart(normalized) <= 0 ? T(0) : value;
 }
 
+// The elements of one channel in one part of the samples: their indices in x and y.
+struct ChannelPart {
+  int64_t channel;
+  int64_t statistic;  // index of its mean and variance
+  int64_t begin, end, stride;
+
+  // At least one, so that nothing is divided by zero where there are no samples.
+  double count() const {
+    return static_cast<double>(std::max<int64_t>(1, (end - begin + stride - 1) / stride));
+  }
+  template <class Body>
+  void ForEach(const Body& body) const {
+    for (int64_t i = begin; i < end; i += stride) body(i);
+  }
+};
+
+// Calls body(ChannelPart) for each part and channel of the call's x.
+template <class Body>
+void ForEachChannelPart(const OpCall& call, const Body& body) {
+  const Shape& x = call.inputs[0];
+  const int64_t channels = x[x.rank() - 1];
+  const NearlyEqualParts parts = SampleParts(x, call.attributes);
+  const int64_t per_sample = x[0] == 0 ? 0 : x.elements() / x[0];
+  for (int64_t part = 0; part < parts.parts; ++part) {
+    for (int64_t c = 0; c < channels; ++c) {
+      body(ChannelPart{c, part * channels + c, parts.Begin(part) * per_sample + c,
+                       parts.Begin(part + 1) * per_sample, channels});
+    }
+  }
+}
+
 struct BatchNormReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
-    const int64_t channels = call.in_shape(1)[0];
-    for (int64_t channel = 0; channel < channels; ++channel) RunChannel(call, channel, channels);
+    ForEachChannelPart(call.op, [&](const ChannelPart& part) { RunPart(call, part); });
   }
 
  private:
   template <class T>
-  static void RunChannel(const ReferenceCall<T>& call, int64_t channel, int64_t channels) {
+  static void RunPart(const ReferenceCall<T>& call, const ChannelPart& part) {
     using std::sqrt;
-    const int64_t elements = call.in_shape(0).elements();
-    const T count = T(static_cast<double>(std::max<int64_t>(1, elements / channels)));
+    const T count = T(part.count());
     const T* x = call.In(0);
     T sum = T(0);
-    for (int64_t i = channel; i < elements; i += channels) sum += x[i];
+    part.ForEach([&](int64_t i) { sum += x[i]; });
     const T mean = sum / count;
     T squares = T(0);
-    for (int64_t i = channel; i < elements; i += channels) squares += (x[i] - mean) * (x[i] - mean);
+    part.ForEach([&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
     const T variance = squares / count;
-    const T scale = call.In(1)[channel] / sqrt(variance + T(call.op.attributes.Float("epsilon")));
-    const T beta = call.In(2)[channel];
-    for (int64_t i = channel; i < elements; i += channels) {
+    const T epsilon = T(call.op.attributes.Float("epsilon"));
+    const T scale = call.In(1)[part.channel] / sqrt(variance + epsilon);
+    const T beta = call.In(2)[part.channel];
+    part.ForEach([&](int64_t i) {
       const T normalized = (x[i] - mean) * scale + beta;
       call.Out(0)[i] = BehindRelu(call.op.attributes, normalized, normalized);
-    }
-    call.Out(1)[channel] = mean;
-    call.Out(2)[channel] = variance;
+    });
+    call.Out(1)[part.statistic] = mean;
+    call.Out(2)[part.statistic] = variance;
   }
 };
 
 struct BatchNormGradReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
-    const int64_t channels = call.in_shape(1)[0];
-    for (int64_t channel = 0; channel < channels; ++channel) {
-      RunChannel(call, channel, channels, [](int64_t, T dx) { return dx; });
-    }
+    RunAndFinish(call, [](int64_t, T dx) { return dx; });
   }
 
   // `finish` gets the index and the gradient of each x and returns what is stored.
   template <class T, class Finish>
-  static void RunChannel(const ReferenceCall<T>& call, int64_t channel, int64_t channels,
-                         const Finish& finish) {
+  static void RunAndFinish(const ReferenceCall<T>& call, const Finish& finish) {
+    const int64_t channels = call.in_shape(1)[0];
+    std::fill_n(call.Out(1), channels, T(0));
+    std::fill_n(call.Out(2), channels, T(0));
+    ForEachChannelPart(call.op, [&](const ChannelPart& part) { RunPart(call, part, finish); });
+  }
+
+ private:
+  template <class T, class Finish>
+  static void RunPart(const ReferenceCall<T>& call, const ChannelPart& part, const Finish& finish) {
     using std::sqrt;
-    const int64_t elements = call.in_shape(0).elements();
-    const T count = T(static_cast<double>(std::max<int64_t>(1, elements / channels)));
+    const T count = T(part.count());
     const T* x = call.In(0);
-    const T gamma = call.In(1)[channel];
-    const T beta = call.In(2)[channel];
-    const T mean = call.In(3)[channel];
-    const T deviation = sqrt(call.In(4)[channel] + T(call.op.attributes.Float("epsilon")));
+    const T mean = call.In(3)[part.statistic];
+    const T epsilon = T(call.op.attributes.Float("epsilon"));
+    const T deviation = sqrt(call.In(4)[part.statistic] + epsilon);
     const T inverse = T(1) / deviation;
-    const T scale = gamma / deviation;
+    const T scale = call.In(1)[part.channel] / deviation;
+    const T beta = call.In(2)[part.channel];
     const auto gradient = [&](int64_t i) {
       return BehindRelu(call.op.attributes, (x[i] - mean) * scale + beta, call.In(5)[i]);
     };
     T dgamma = T(0);
     T dbeta = T(0);
-    for (int64_t i = channel; i < elements; i += channels) {
+    part.ForEach([&](int64_t i) {
       dgamma += gradient(i) * (x[i] - mean) * inverse;
       dbeta += gradient(i);
-    }
-    for (int64_t i = channel; i < elements; i += channels) {
+    });
+    part.ForEach([&](int64_t i) {
       const T normalized = (x[i] - mean) * inverse;
       call.Out(0)[i] =
           finish(i, scale * (gradient(i) - dbeta / count - normalized * dgamma / count));
-    }
-    call.Out(1)[channel] = dgamma;
-    call.Out(2)[channel] = dbeta;
+    });
+    call.Out(1)[part.channel] += dgamma;
+    call.Out(2)[part.channel] += dbeta;
   }
 };
 
 struct BatchNormGradAddReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
-    const int64_t channels = call.in_shape(1)[0];
     const T* other = call.In(6);
-    for (int64_t channel = 0; channel < channels; ++channel) {
-      BatchNormGradReference::RunChannel(call, channel, channels,
-                                         [&](int64_t i, T dx) { return other[i] + dx; });
-    }
+    BatchNormGradReference::RunAndFinish(call, [&](int64_t i, T dx) { return other[i] + dx; });
   }
 };
 

@@ -1,6 +1,8 @@
 // batch_norm_eval: normalizes each channel by given (running) statistics, which are constants here:
 // evaluation, and training with frozen statistics. With relu=1 what is below zero becomes zero.
+// With group=m the statistics are (parts, C), those of batch_norm's parts, and y is in its bits.
 #include "thimble/graph/op_def.h"
+#include "thimble/ops/batch_norm/batch_norm_cuda.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
 #include "thimble/ops/batch_norm_eval/batch_norm_eval_cpu.h"
 #include "thimble/ops/batch_norm_eval/batch_norm_eval_cuda.h"
@@ -11,8 +13,10 @@ namespace {
 
 Result<std::vector<Shape>> BatchNormEvalShapes(const OpCall& call) {
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
-  THIMBLE_TRY(RequireChannels({"gamma", "beta", "running_mean", "running_variance"},
-                              call.inputs.subspan(1), channels));
+  THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, StatisticsShape(call));
+  THIMBLE_TRY(RequireShapes({"gamma", "beta"}, call.inputs.subspan(1), channels));
+  THIMBLE_TRY(
+      RequireShapes({"running_mean", "running_variance"}, call.inputs.subspan(3), statistics));
   return std::vector<Shape>{call.inputs[0]};
 }
 
@@ -28,6 +32,7 @@ OpDef Make_batch_norm_eval() {
       .Output("y")
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0})
+      .Attribute("group", int64_t{0})
       .ShapeRule(BatchNormEvalShapes)
       .Gradient([](GradientBuilder& g) {
         const auto gradients = g.Emit("batch_norm_eval_grad",
@@ -59,6 +64,7 @@ OpDef Make_batch_norm_eval_grad() {
       .Output("dbeta")
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0})
+      .Attribute("group", int64_t{0})
       .ShapeRule(BatchNormGradShapes)
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")

@@ -18,16 +18,16 @@ KnownNorm MakeNorm(const KernelCall& call) {
 }  // namespace
 
 void BatchNormEvalCuda::Run(const KernelCall& call) {
-  LaunchNormalize(call.stream, BlocksFor(call.in_shape(0)), MakeNorm(call), call.In<float>(0),
-                  call.Out<float>(0));
+  LaunchNormalize(call.stream, BlocksFor(call.in_shape(0), call.attributes), MakeNorm(call),
+                  call.In<float>(0), call.Out<float>(0));
 }
 
 size_t BatchNormEvalGradCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return BlocksFor(call.inputs[0]).num_partials() * sizeof(double);
+  return BlocksFor(call.inputs[0], call.attributes).num_partials() * sizeof(double);
 }
 
 void BatchNormEvalGradCuda::Run(const KernelCall& call) {
-  LaunchBatchNormEvalGrad(call.stream, BlocksFor(call.in_shape(0)), MakeNorm(call),
+  LaunchBatchNormEvalGrad(call.stream, BlocksFor(call.in_shape(0), call.attributes), MakeNorm(call),
                           {.x = call.In<float>(0),
                            .dy = call.In<float>(5),
                            .other = nullptr,

@@ -1,6 +1,10 @@
 // batch_norm_update: moves the running statistics towards those of the batch:
 //   next = (1 - momentum) * running + momentum * batch
 // The running variance is the unbiased one, as in PyTorch: batch variance * count / (count - 1).
+//
+// mean and variance are (C), or (parts, C) from ghost batch norm, which cuts the batch of `samples`
+// into nearly equal parts. Those are combined first: mean of means; mean of variances plus variance
+// of means, all weighted by samples. `count` is that of the whole batch in both cases.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm_update/batch_norm_update_cuda.h"
 #include "thimble/ops/batch_norm_update/reference.h"
@@ -11,7 +15,24 @@ namespace {
 
 Result<std::vector<Shape>> BatchNormUpdateShapes(const OpCall& call) {
   THIMBLE_TRY(RequireAtLeast("count", call.attributes.Int("count"), 1));
-  return AllSameShape({"running_mean", "running_variance", "mean", "variance"}, 2)(call);
+  const Shape& running = call.inputs[0];
+  const Shape& mean = call.inputs[2];
+  THIMBLE_TRY(RequireShape("running_variance", call.inputs[1], running));
+  if (mean.rank() != 2 || running.rank() != 1) {
+    THIMBLE_TRY(RequireShape("mean", mean, running));
+  } else {
+    THIMBLE_TRY(RequireShape("mean", mean, {mean[0], running[0]}));
+    THIMBLE_TRY(RequireAtLeast("the number of parts", mean[0], 1));
+    THIMBLE_TRY(RequireAtLeast("samples", call.attributes.Int("samples"), mean[0]));
+  }
+  THIMBLE_TRY(RequireShape("variance", call.inputs[3], mean));
+  return std::vector<Shape>{running, running};
+}
+
+// Six for each channel; to combine parts, a sum of means and one of squared distances for each.
+int64_t UpdateFlops(const OpCall& call) {
+  const int64_t combined = call.inputs[2].rank() == 2 ? 7 * call.inputs[2].elements() : 0;
+  return 6 * call.inputs[0].elements() + combined;
 }
 
 }  // namespace
@@ -28,11 +49,12 @@ OpDef Make_batch_norm_update() {
       .Output("next_variance")
       .Attribute("momentum", 0.1)
       .Attribute("count", int64_t{1})
+      .Attribute("samples", int64_t{0})
       .ShapeRule(BatchNormUpdateShapes)
       .NoGradient("updates are not differentiated")
       .OutputMayReuse("next_mean", "running_mean")
       .OutputMayReuse("next_variance", "running_variance")
-      .Flops(PerOutputElement(6))
+      .Flops(UpdateFlops)
       .Kernels({
 #include "thimble/ops/batch_norm_update/kernels.inc"
       })

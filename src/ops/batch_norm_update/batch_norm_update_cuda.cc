@@ -1,9 +1,18 @@
 #include "thimble/ops/batch_norm_update/batch_norm_update_cuda.h"
 
+#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/ops/batch_norm_update/batch_norm_update_device.h"
 
 namespace thimble {
 namespace {
+
+void SetParts(const KernelCall& call, RunningNorm& norm) {
+  const NearlyEqualParts parts{call.attributes.Int("samples"), call.in_shape(2)[0]};
+  norm.parts = static_cast<int>(parts.parts);
+  norm.larger_parts = static_cast<int>(parts.total % parts.parts);
+  norm.larger_share = static_cast<float>(parts.Share(0));
+  norm.smaller_share = static_cast<float>(parts.Share(parts.parts - 1));
+}
 
 RunningNorm MakeRunningNorm(const KernelCall& call) {
   const double momentum = call.attributes.Float("momentum");
@@ -20,6 +29,7 @@ RunningNorm MakeRunningNorm(const KernelCall& call) {
   norm.kept = static_cast<float>(1 - momentum);
   norm.mean_share = static_cast<float>(momentum);
   norm.variance_share = static_cast<float>(momentum * unbias);
+  if (call.in_shape(2).rank() == 2) SetParts(call, norm);
   return norm;
 }
 

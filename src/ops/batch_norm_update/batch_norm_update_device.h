@@ -5,8 +5,8 @@
 
 namespace thimble {
 
-// One norm: next = kept * running + share * batch. All arrays: (channels); the next ones may be the
-// running ones.
+// One norm: next = kept * running + share * batch. mean and variance: (parts, channels); all other
+// arrays: (channels); the next ones may be the running ones.
 struct RunningNorm {
   const float* running_mean = nullptr;
   const float* running_variance = nullptr;
@@ -18,10 +18,15 @@ struct RunningNorm {
   float kept = 0;
   float mean_share = 0;
   float variance_share = 0;
+  // How much of the batch a part is: the first `larger_parts`, and the others.
+  int parts = 1;
+  int larger_parts = 0;
+  float larger_share = 1;
+  float smaller_share = 1;
 };
 
 // As many as fit into the 4 KiB that every GPU takes as arguments.
-inline constexpr int kMaxRunningNorms = 64;
+inline constexpr int kMaxRunningNorms = 51;
 
 struct RunningNorms {
   RunningNorm norms[kMaxRunningNorms];

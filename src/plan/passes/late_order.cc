@@ -19,7 +19,7 @@ class LateOrder {
       if (!IsBackward(id)) continue;
       for (ValueId input : graph.node(id).inputs) {
         const NodeId producer = graph.value(input).producer;
-        if (producer.valid()) is_end_[producer.index()] = false;
+        if (producer.valid() && !AddsUp(id)) is_end_[producer.index()] = false;
       }
       for (ValueId output : graph.node(id).outputs) is_made_[output.index()] = false;
     }
@@ -44,6 +44,14 @@ class LateOrder {
   }
 
  private:
+  // Whether all that the node makes is the next version of something persistent: sums of gradients
+  // over the parts of a batch.
+  bool AddsUp(NodeId id) const {
+    const auto& outputs = graph_.node(id).outputs;
+    return std::all_of(outputs.begin(), outputs.end(),
+                       [&](ValueId output) { return IsPersistent(graph_.value(output).role); });
+  }
+
   bool IsBackward(NodeId id) const { return graph_.node(id).phase == Phase::kBackward; }
 
   // The nodes that others in backward need, each as late as those allow; of several that could come
@@ -152,7 +160,7 @@ class LateOrder {
 
   const Graph& graph_;
   const std::vector<NodeId>& in_;
-  std::vector<bool> is_end_;   // by node: nobody in backward reads what it makes
+  std::vector<bool> is_end_;   // by node: what it makes is read by nobody in backward, or added up
   std::vector<bool> is_made_;  // by value
   std::vector<bool> is_read_;  // by value: by a backward node that is placed
   std::vector<NodeId> ends_;   // not placed yet

@@ -1,6 +1,7 @@
 #include "thimble/plan/recompute/candidates.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/plan/passes/in_place.h"
@@ -90,7 +91,8 @@ Result<void> Candidates::Add(const PlanDraft& draft) {
   const size_t count = std::min(tradeoffs.size(), kMaxCandidates);
   for (size_t k = 0; k < count; ++k) {
     const size_t index = count == 1 ? 0 : k * (tradeoffs.size() - 1) / (count - 1);
-    candidates_.push_back({&source, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes)});
+    candidates_.push_back({&source, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes),
+                           tradeoffs[index].bytes});
   }
   AddNamed(source, {.kind = RecomputeKind::kNone});
   AddNamed(source, {.kind = RecomputeKind::kCheap});
@@ -136,8 +138,14 @@ std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
 }
 
 PlanDraft Candidates::Smallest() {
+  size_t fewest = std::numeric_limits<size_t>::max();
+  for (const Candidate& candidate : candidates_) {
+    if (candidate.promised_bytes > 0) fewest = std::min(fewest, candidate.promised_bytes);
+  }
   std::vector<Candidate*> by_size;
   for (Candidate& candidate : candidates_) {
+    // Promises are kept, and rarely surpassed by more than a few percent.
+    if (candidate.promised_bytes > fewest + fewest / 8) continue;
     LiveBytes(candidate);
     by_size.push_back(&candidate);
   }

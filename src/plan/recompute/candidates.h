@@ -47,6 +47,7 @@ class Candidates {
     const Source* source = nullptr;
     double work = 0;
     Schedule schedule = {};
+    size_t promised_bytes = 0;  // by OptimalSchedules; 0 for named ones
     std::optional<size_t> live_bytes = {};
     std::optional<size_t> placed_bytes = {};
   };

@@ -78,7 +78,8 @@ std::vector<TableRow> ResultRows(const Runs& runs) {
       SummaryRow("speed", runs, RateText),
       RowOf("arithmetic per step", runs,
             [](const RunRecord& run) {
-              return fmt::format("{:.2f} GFLOP", static_cast<double>(run.plan().step_flops) / 1e9);
+              return fmt::format("{:.2f} GFLOP",
+                                 static_cast<double>(StepCost(run.program).step_flops) / 1e9);
             }),
       SummaryRow("train loss", runs,
                  [](const Summary& summary) { return fmt::format("{:.4f}", summary.train_loss); }),

@@ -49,10 +49,10 @@ std::vector<Tile> MemoryTiles(const RunRecord& run) {
 }
 
 std::vector<Tile> WorkTiles(const RunRecord& run) {
-  const PlanRecord& plan = run.plan();
-  std::vector<Tile> tiles = {{"parameters", CountText(plan.parameters), ""},
-                             {"arithmetic", FlopsText(plan.step_flops),
-                              fmt::format("forward {}", FlopsText(plan.forward_flops))}};
+  const GraphCost cost = StepCost(run.program);
+  std::vector<Tile> tiles = {{"parameters", CountText(run.plan().parameters), ""},
+                             {"arithmetic", FlopsText(cost.step_flops),
+                              fmt::format("forward {}", FlopsText(cost.forward_flops))}};
   if (TestAccuracy(run) >= 0) {
     tiles.push_back({"test accuracy", Percent(TestAccuracy(run)),
                      fmt::format("after {} steps", CountText(StepsDone(run)))});
@@ -67,7 +67,7 @@ std::vector<Tile> WorkTiles(const RunRecord& run) {
 std::string Top(const RunRecord& run) {
   std::string html =
       fmt::format("<header>\n<h1>{}</h1>\n", Escaped(run.config.model + " on " + run.config.data));
-  std::string where = fmt::format("batch {} · {}", run.config.batch, run.plan().device);
+  std::string where = fmt::format("{} · {}", BatchText(run.config), run.plan().device);
   if (run.summary) {
     if (!run.summary->device_name.empty() && run.summary->device_name != run.summary->device) {
       where += fmt::format(" ({})", run.summary->device_name);
@@ -185,10 +185,11 @@ std::string CurveSection(const RunRecord& run) {
 std::string PlansTable(const ProgramRecord& program) {
   std::vector<TableRow> rows;
   for (const PlanRecord& plan : program.plans) {
-    rows.push_back({plan.name, fmt::format("{}", plan.steps.size()), BytesText(plan.arena_bytes),
+    rows.push_back({plan.name, fmt::format("{}", plan.runs_per_step),
+                    fmt::format("{}", plan.steps.size()), BytesText(plan.arena_bytes),
                     BytesText(Account(plan).kept_bytes), FlopsText(plan.step_flops)});
   }
-  return Table({"plan", "steps", "arena", "kept", "arithmetic"}, rows);
+  return Table({"plan", "runs in a training step", "steps", "arena", "kept", "arithmetic"}, rows);
 }
 
 std::string MachineText(const TrainSummary& summary) {

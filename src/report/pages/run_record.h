@@ -21,7 +21,8 @@ struct RunRecord {
   std::optional<TrainSummary> summary;  // none as long as the run goes on
   std::optional<Savings> savings;       // see FindRunSavings
 
-  const PlanRecord& plan() const { return program.plans.front(); }  // training, full batch
+  // Training with a full batch, or with the first part of it.
+  const PlanRecord& plan() const { return program.plans.front(); }
 };
 
 // Reads config.toml, plan.json, metrics.jsonl and summary.json. The last two may be missing. Errors

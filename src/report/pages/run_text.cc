@@ -41,8 +41,14 @@ std::string RunName(const std::string& folder) {
   return path.has_filename() ? path.filename().string() : path.string();
 }
 
+std::string BatchText(const TrainConfig& config) {
+  const bool whole = config.microbatch == 0 || config.microbatch >= config.batch;
+  if (whole) return fmt::format("batch {}", config.batch);
+  return fmt::format("batch {} in parts of {}", config.batch, config.microbatch);
+}
+
 std::string WhatRuns(const RunRecord& run) {
-  return fmt::format("{} on {}, batch {}, {}", run.config.model, run.config.data, run.config.batch,
+  return fmt::format("{} on {}, {}, {}", run.config.model, run.config.data, BatchText(run.config),
                      run.plan().device);
 }
 

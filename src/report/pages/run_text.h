@@ -10,6 +10,9 @@ namespace thimble {
 // The last part of a folder's path, which is what people call a run.
 std::string RunName(const std::string& folder);
 
+// "batch 100", "batch 100 in parts of 10".
+std::string BatchText(const TrainConfig& config);
+
 // "wrn-28-2 on cifar10, batch 100, cuda".
 std::string WhatRuns(const RunRecord& run);
 

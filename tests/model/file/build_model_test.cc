@@ -57,6 +57,32 @@ TEST(BuildModel, BuildsWhatTheBuilderWould) {
   EXPECT_EQ(from_file->graph, by_hand->graph);
 }
 
+TEST(BuildModel, GroupNormAndDropout) {
+  const auto from_file = Build(ModelText(R"({ type = "conv", name = "c", channels = 4 },
+    { type = "group_norm", name = "g", groups = 2 },
+    { type = "dropout", percent = 25 },
+    { type = "linear", name = "fc", features = "$classes" },
+    )"));
+  ASSERT_TRUE(from_file.ok()) << from_file.error().message;
+  ImageSpec images;
+  images.height = images.width = 8;
+  const auto by_hand = BuildNetwork({"by hand", images,
+                                     [](NetworkBuilder& net, ValueId x) {
+                                       const ValueId norm = net.GroupNorm(
+                                           "g", net.Conv("c", x, {.out_channels = 4}), 2);
+                                       return net.Linear("fc", net.Dropout(norm, 0.25), 10);
+                                     }},
+                                    BuiltinOps(), 2, Mode::kTrain);
+  ASSERT_TRUE(by_hand.ok()) << by_hand.error().message;
+  EXPECT_EQ(from_file->graph, by_hand->graph);
+}
+
+TEST(BuildModel, GroupsThatChannelsCannotBeCutInto) {
+  EXPECT_THAT(
+      Refusal(ModelText("{ type = \"group_norm\", name = \"g\", groups = 2 },\n" + kScores)),
+      AllOf(StartsWith("2:1: layer 'g'"), HasSubstr("3 channels cannot be cut into 2")));
+}
+
 TEST(BuildModel, ShapesThatDoNotGoTogether) {
   EXPECT_THAT(Refusal(ModelText("{ type = \"conv\", name = \"c\", channels = 4 },\n"
                                 "{ type = \"add\", with = \"input\" },\n" +

@@ -68,6 +68,12 @@ TEST(LayerTypes, SizesAreThoseOfTheGraph) {
   }
 }
 
+TEST(LayerTypes, GroupNormHasTwoParametersForEachChannel) {
+  const std::vector<int64_t> numbers = {2};
+  EXPECT_EQ(FindLayerType("group_norm")->size({2, 6, 6, 4}, numbers).parameters, 8);
+  EXPECT_EQ(FindLayerType("dropout")->size({2, 6, 6, 4}, numbers).parameters, 0);
+}
+
 TEST(LayerTypes, AreDocumented) {
   std::ifstream file(THIMBLE_DOCS_FOLDER "/model-files.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};

@@ -124,8 +124,8 @@ TEST(ParseModel, Types) {
   EXPECT_EQ(RefusedLayer("{ name = \"a\" }"), "2:1: a layer without 'type'");
   EXPECT_EQ(RefusedLayer("{ type = 3 }"), "2:10: 'type': expected a string");
   EXPECT_EQ(RefusedLayer("{ type = \"dense\" }"),
-            "2:10: unknown type 'dense'; there are conv, batch_norm, relu, add, avg_pool, "
-            "global_avg_pool, linear and the blocks of this file");
+            "2:10: unknown type 'dense'; there are conv, batch_norm, group_norm, relu, dropout, "
+            "add, avg_pool, global_avg_pool, linear and the blocks of this file");
 }
 
 TEST(ParseModel, KeysOfALayer) {

@@ -18,6 +18,11 @@ TEST(RunText, SaysMemoryAccuracyAndSpeed) {
             "Trained in an arena of 10.00 kB, 1/1.50 of the plain plan's 15.00 kB; planned and "
             "measured peak agree to the byte. Test accuracy 37.50 % after 2 steps, 12.5 images/s.");
   EXPECT_EQ(WhatRuns(ToyRun()), "toy-net on shapes:10,6, batch 4, cpu");
+  RunRecord parts = ToyRun();
+  parts.config.microbatch = 3;
+  EXPECT_EQ(WhatRuns(parts), "toy-net on shapes:10,6, batch 4 in parts of 3, cpu");
+  parts.config.microbatch = 4;
+  EXPECT_EQ(WhatRuns(parts), WhatRuns(ToyRun()));
 }
 
 TEST(RunText, PlainRunsAndDifferencesAreNamed) {

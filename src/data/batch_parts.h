@@ -1,0 +1,46 @@
+// BatchParts: the batches of training cut into parts, which are numbered through over all steps.
+// The same images in the same order as without parts.
+//
+//   batch 7 in parts of at most 3:   part   0 1 2 | 3 4 5 | …
+//                                    step   0     | 1     | …
+//                                    images 3 2 2 | 3 2 2 | …
+#pragma once
+
+#include "thimble/data/batches.h"
+
+namespace thimble {
+
+struct BatchPart {
+  int64_t step = 0;
+  BatchRange range;   // the images of the part
+  int64_t batch = 0;  // images of the whole batch
+  int64_t seen = 0;   // of them in earlier parts
+
+  bool last() const { return seen + range.count == batch; }
+  friend bool operator==(const BatchPart&, const BatchPart&) = default;
+};
+
+class BatchParts final : public BatchSource {
+ public:
+  // `batches` must outlive this. Parts are cut by base/nearly_equal_parts.h. Requires largest >= 1.
+  BatchParts(const TrainBatches& batches, int64_t largest);
+
+  BatchPart PartAt(int64_t part) const;
+  // The number of the first part of a step.
+  int64_t FirstPart(int64_t step) const;
+  // Indices in the data set, as TrainBatches::Samples writes them.
+  void Samples(int64_t part, std::span<int32_t> samples) const;
+
+  int64_t image_bytes() const override { return batches_.image_bytes(); }
+  int64_t CountAt(int64_t part) const override { return PartAt(part).range.count; }
+  Result<void> Fill(int64_t part, std::span<uint8_t> images,
+                    std::span<int32_t> labels) const override;
+
+ private:
+  const TrainBatches& batches_;
+  int64_t largest_;
+  int64_t parts_per_step_ = 1;  // of all but the last one of an epoch, which may have fewer
+  int64_t parts_per_epoch_ = 1;
+};
+
+}  // namespace thimble

@@ -1,0 +1,36 @@
+// accumulate: the sum of gradients over the parts of a batch: next = seen == 0 ? x : sum + x. What
+// `sum` holds before the first part is never looked at, so nothing has to clear it.
+#include "thimble/graph/op_def.h"
+#include "thimble/ops/accumulate/accumulate_cpu.h"
+#include "thimble/ops/accumulate/accumulate_cuda.h"
+#include "thimble/ops/accumulate/reference.h"
+#include "thimble/ops/shape_rules.h"
+
+namespace thimble {
+namespace {
+
+Result<std::vector<Shape>> AccumulateShapes(const OpCall& call) {
+  THIMBLE_TRY(RequireShape("x", call.inputs[1], call.inputs[0]));
+  THIMBLE_TRY(RequireShape("seen", call.inputs[2], Shape{1}));
+  return std::vector<Shape>{call.inputs[0]};
+}
+
+}  // namespace
+
+OpDef Make_accumulate() {
+  return OpDef("accumulate")
+      .Input("sum")
+      .Input("x")
+      .Input("seen", DType::kI32)
+      .Output("next")
+      .ShapeRule(AccumulateShapes)
+      .NoGradient("sums over parts of a batch are not differentiated")
+      .OutputMayReuse("next", "sum")
+      .Flops(PerOutputElement(1))
+      .Kernels({
+#include "thimble/ops/accumulate/kernels.inc"
+      })
+      .Reference<AccumulateReference>();
+}
+
+}  // namespace thimble

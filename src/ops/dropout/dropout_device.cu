@@ -1,0 +1,71 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/elements.cuh"
+#include "thimble/ops/dropout/dropout_device.h"
+
+namespace thimble {
+namespace {
+
+// A launch has at most this many rows of blocks; the other samples are done in further rounds.
+constexpr int64_t kMaxSampleBlocks = 1 << 15;
+
+__device__ float Dropped(const DropoutDraw& draw, uint32_t word, float x) {
+  return draw.Keeps(word) ? x * draw.scale : 0.0F;
+}
+
+// The elements of one draw: all four at once where addresses allow it, otherwise one by one.
+template <bool kAligned>
+__device__ void DropFour(const DropoutDraw& draw, const std::array<uint32_t, 4>& words,
+                         const float* x, float* y, int64_t count) {
+  if constexpr (kAligned) {
+    const float4 in = *reinterpret_cast<const float4*>(x);
+    *reinterpret_cast<float4*>(y) =
+        make_float4(Dropped(draw, words[0], in.x), Dropped(draw, words[1], in.y),
+                    Dropped(draw, words[2], in.z), Dropped(draw, words[3], in.w));
+  } else {
+#pragma unroll
+    for (int k = 0; k < kElementsPerDraw; ++k) {
+      if (k < count) y[k] = Dropped(draw, words[k], x[k]);
+    }
+  }
+}
+
+// A row of blocks for each sample, a thread for each draw.
+template <bool kAligned>
+__global__ void __launch_bounds__(kElementThreads)
+    DropoutKernel(DropoutDraw draw, DropoutInputs in, float* y) {
+  const auto epoch = static_cast<uint32_t>(in.epoch[0]);
+  const int64_t draws = (in.elements + kElementsPerDraw - 1) / kElementsPerDraw;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t b = blockIdx.y; b < in.batch; b += gridDim.y) {
+    const auto sample = static_cast<uint32_t>(in.samples[b]);
+    for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < draws; i += step) {
+      const int64_t element = i * kElementsPerDraw;
+      const int64_t place = b * in.elements + element;
+      DropFour<kAligned>(draw, draw.Words(epoch, sample, static_cast<uint32_t>(i)), in.x + place,
+                         y + place, in.elements - element);
+    }
+  }
+}
+
+}  // namespace
+
+void LaunchDropout(cudaStream_t stream, const DropoutDraw& draw, const DropoutInputs& in,
+                   float* y) {
+  if (in.batch * in.elements == 0) return;
+  const int64_t draws = (in.elements + kElementsPerDraw - 1) / kElementsPerDraw;
+  const dim3 blocks(
+      static_cast<unsigned>(std::min((draws - 1) / kElementThreads + 1, kMaxElementBlocks)),
+      static_cast<unsigned>(std::min(in.batch, kMaxSampleBlocks)));
+  if (in.elements % kElementsPerDraw == 0 && AllAligned16(in.x, y)) {
+    DropoutKernel<true><<<blocks, kElementThreads, 0, stream>>>(draw, in, y);
+  } else {
+    DropoutKernel<false><<<blocks, kElementThreads, 0, stream>>>(draw, in, y);
+  }
+  THIMBLE_CUDA_LAUNCHED();
+}
+
+}  // namespace thimble

@@ -1,0 +1,83 @@
+// Passes over the samples of x (B, ..., C) for the CPU kernels of the group-norm ops: sums per
+// channel, and element-wise work with constants per channel, both for a chunk of one sample.
+//
+// The rows of a sample are cut into chunks by its own shape alone, and partial results are combined
+// in the order of the chunks: results depend neither on the number of threads nor on the batch.
+#pragma once
+
+#include <cstddef>
+
+#include "thimble/device/cpu/thread_pool.h"
+#include "thimble/ops/batch_norm/channel_passes.h"
+
+namespace thimble {
+
+struct SampleChunks {
+  size_t samples;
+  size_t rows;  // of a sample
+  size_t channels;
+  size_t rows_per_chunk;
+  size_t chunks;  // of a sample
+
+  // For x of shape (B, ..., C).
+  explicit SampleChunks(const Shape& x);
+  // A chunk's first element in x, and its rows.
+  size_t ElementOf(size_t sample, size_t chunk) const {
+    return (sample * rows + chunk * rows_per_chunk) * channels;
+  }
+  size_t RowsOf(size_t chunk) const;
+};
+
+// mean, squares: (C). The mean of each channel over the rows of a chunk and the sum of squared
+// distances from it.
+void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, const float* x,
+                  double* mean, double* squares);
+
+// y = n(x) or, with ReLU, max(n(x), 0), as channel_passes.h has it; y may be x.
+void NormalizeChunk(const SampleChunks& cut, size_t sample, size_t chunk, const ChannelNorm& norm,
+                    const float* x, float* y);
+
+// sum_dy = sum of dy; sum_product = sum of dy * (x - mean). Both (C).
+void SumChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
+                       const ChannelNorm& norm, const float* x, const float* dy, double* sum_dy,
+                       double* sum_product);
+
+// What a sample's statistics pass on to each element, for each channel (C).
+struct SampleSlopes {
+  const float* offset;
+  const float* slope;
+};
+
+// dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null; dx may be x, dy or
+// other.
+void CombineChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
+                           const ChannelNorm& norm, const SampleSlopes& slopes, const float* x,
+                           const float* dy, const float* other, float* dx);
+
+// Does `steps` for every sample: Prepare(sample), Sum(sample, chunk) for all its chunks,
+// Finish(sample), Write(sample, chunk) for all its chunks.
+template <class Steps>
+void RunSteps(ThreadPool& pool, const SampleChunks& cut, Steps& steps) {
+  // With so many samples for each thread they are even enough. A thread then finds in its cache
+  // what it writes over.
+  constexpr size_t kSamplesPerThread = 4;
+  if (cut.samples >= kSamplesPerThread * static_cast<size_t>(pool.num_threads())) {
+    pool.Run(cut.samples, [&](size_t sample, size_t /*thread*/) {
+      steps.Prepare(sample);
+      for (size_t chunk = 0; chunk < cut.chunks; ++chunk) steps.Sum(sample, chunk);
+      steps.Finish(sample);
+      for (size_t chunk = cut.chunks; chunk-- > 0;) steps.Write(sample, chunk);
+    });
+    return;
+  }
+  const auto for_each_chunk = [&](auto step) {
+    pool.Run(cut.samples * cut.chunks,
+             [&](size_t task, size_t /*thread*/) { step(task / cut.chunks, task % cut.chunks); });
+  };
+  for (size_t sample = 0; sample < cut.samples; ++sample) steps.Prepare(sample);
+  for_each_chunk([&](size_t sample, size_t chunk) { steps.Sum(sample, chunk); });
+  for (size_t sample = 0; sample < cut.samples; ++sample) steps.Finish(sample);
+  for_each_chunk([&](size_t sample, size_t chunk) { steps.Write(sample, chunk); });
+}
+
+}  // namespace thimble

@@ -1,0 +1,113 @@
+// What forward and backward of group norm share on a GPU: the sums of a block and the formulas, so
+// that what forward computes and what backward compares with zero are the same bits.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "thimble/ops/batch_norm/channel_rows.cuh"
+#include "thimble/ops/group_norm/group_norm_device.h"
+
+namespace thimble {
+
+struct TwoSums {
+  double first = 0;
+  double second = 0;
+};
+
+// Adds up what the threads of a block have, as a fixed tree; all get the same bits. All threads
+// call it.
+inline __device__ TwoSums AddUpBlock(TwoSums mine) {
+  constexpr int kWarps = kGroupThreads / 32;
+  __shared__ double of_warps[2][kWarps];
+  for (int distance = 16; distance > 0; distance /= 2) {
+    mine.first += __shfl_xor_sync(0xffffffffU, mine.first, distance);
+    mine.second += __shfl_xor_sync(0xffffffffU, mine.second, distance);
+  }
+  __syncthreads();  // the sums of the unit before may still be read
+  if (threadIdx.x % 32 == 0) {
+    of_warps[0][threadIdx.x / 32] = mine.first;
+    of_warps[1][threadIdx.x / 32] = mine.second;
+  }
+  __syncthreads();
+  TwoSums all;
+#pragma unroll
+  for (int warp = 0; warp < kWarps; ++warp) {
+    all.first += of_warps[0][warp];
+    all.second += of_warps[1][warp];
+  }
+  return all;
+}
+
+// The statistics of a unit as they are stored, and what elements are multiplied by.
+struct UnitNorm {
+  float mean;
+  double inverse;
+
+  __device__ UnitNorm(float the_mean, float variance, double epsilon)
+      : mean(the_mean), inverse(1.0 / sqrt(variance + epsilon)) {}
+};
+
+// Constants of a thread's channels.
+template <int kVector, bool kRelu>
+struct PackNorm {
+  float mean;
+  float scale[kVector];
+  float shift[kVector];
+
+  __device__ PackNorm(const UnitNorm& unit, const float* gamma, const float* beta, int64_t channel)
+      : mean(unit.mean) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      scale[v] = static_cast<float>(gamma[channel + v] * unit.inverse);
+      shift[v] = beta[channel + v];
+    }
+  }
+  __device__ float Centred(float x) const { return x - mean; }
+  // What is left of `value`, an output or its gradient, behind ReLU; NaN passes through.
+  __device__ static float Gated(float normalized, float value) {
+    return kRelu && normalized <= 0 ? 0.0F : value;
+  }
+  __device__ float Output(int v, float x) const {
+    const float normalized = fmaf(Centred(x), scale[v], shift[v]);
+    return Gated(normalized, normalized);
+  }
+  __device__ float Gradient(int v, float centred, float dy) const {
+    return Gated(fmaf(centred, scale[v], shift[v]), dy);
+  }
+};
+
+// Several rows of a thread, read before the first of them is worked on.
+template <int kVector, int kRows>
+struct UnitRows {
+  Pack<kVector> at[kRows];
+
+  // Reads the thread's rows from `row` on, as far as there are any.
+  __device__ void Read(const GroupThread& thread, int64_t row, const float* from) {
+#pragma unroll
+    for (int k = 0; k < kRows; ++k) {
+      if (row + k < thread.count) at[k] = Load<kVector>(from + thread.Element(row + k));
+    }
+  }
+};
+
+// Units of a launch; further ones are done in further rounds.
+inline unsigned NumBlocks(const GroupBlocks& blocks) {
+  constexpr int64_t kMaxBlocks = 1 << 20;
+  return static_cast<unsigned>(std::min(blocks.units(), kMaxBlocks));
+}
+
+// Calls body(vector, relu) with both as compile-time constants.
+template <class Body>
+void WithUnitConstants(int vector, bool relu, const Body& body) {
+  using Four = std::integral_constant<int, 4>;
+  using One = std::integral_constant<int, 1>;
+  if (vector == 4) {
+    relu ? body(Four(), std::true_type()) : body(Four(), std::false_type());
+  } else {
+    relu ? body(One(), std::true_type()) : body(One(), std::false_type());
+  }
+}
+
+}  // namespace thimble

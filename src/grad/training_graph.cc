@@ -164,6 +164,7 @@ Result<void> AppendStatisticsUpdate(Graph& graph, const OpRegistry& ops, const G
   }
   Attributes attributes = update.attributes;
   attributes.Set("count", attributes.Int("count") / share.samples * share.batch);
+  attributes.Set("samples", share.batch);
   return AppendUpdateNode(graph, ops,
                           {.op = update.op,
                            .inputs = std::move(inputs),

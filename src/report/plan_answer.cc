@@ -69,11 +69,18 @@ Json SavingsJson(const Savings& savings) {
     }
     return json;
   };
+  Json smallest = Json::array();
+  for (const SmallestArena& arena : savings.smallest) {
+    smallest.push_back({{"microbatch", arena.microbatch},
+                        {"arena_bytes", arena.arena_bytes},
+                        {"step_flops", arena.step_flops}});
+  }
   return {{"bare_arena_bytes", savings.bare_arena_bytes},
           {"always", list(savings.always, savings.bare_arena_bytes)},
           {"plain_arena_bytes", savings.plain_arena_bytes},
           {"offered", list(savings.offered, savings.plain_arena_bytes)},
-          {"together_arena_bytes", savings.together_arena_bytes}};
+          {"together_arena_bytes", savings.together_arena_bytes},
+          {"smallest", std::move(smallest)}};
 }
 
 Json RatiosJson(const PlanAnswer& answer) {

@@ -139,6 +139,20 @@ std::string SavingsTable(const Savings& savings, const TextStyle& style) {
   return table.ToString(style);
 }
 
+std::string SmallestTable(const Savings& savings, const TextStyle& style) {
+  TextTable table({"smallest, --recompute optimal", "arena", "plain is", "arithmetic"});
+  table.AlignLeft(3);
+  for (const SmallestArena& arena : savings.smallest) {
+    table.AddRow({arena.microbatch == 0 ? "the batch as a whole"
+                                        : fmt::format("with --microbatch {}", arena.microbatch),
+                  FormatBytes(arena.arena_bytes),
+                  RatioText(static_cast<double>(savings.plain_arena_bytes),
+                            static_cast<double>(arena.arena_bytes)),
+                  AddedFlops(arena.step_flops, savings.plain_step_flops)});
+  }
+  return table.ToString(style);
+}
+
 std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   if (answer.budget_bytes <= 0) return "";
   const std::string budget = FormatBytes(answer.budget_bytes);
@@ -173,7 +187,10 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
   text += LargestTable(plan, account, style) + "\n";
   if (answer.with_layers) text += LayerTable(answer.record, style) + "\n";
   text += TotalsTable(answer, account, style);
-  if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
+  if (answer.savings) {
+    text += fmt::format("\n{}\n{}", SavingsTable(*answer.savings, style),
+                        SmallestTable(*answer.savings, style));
+  }
   for (const TechniqueRecord& technique : plan.techniques) text += TechniqueLine(technique);
   if (answer.budget_bytes > 0) text += fmt::format("\n{}", BudgetText(answer, style));
   return text;

@@ -31,6 +31,9 @@ Result<std::vector<Offer>> Offers(const TrainConfig& config, const ImageClassifi
                       "train a batch in parts, and update from the sum of their gradients",
                       [](TrainConfig& asked) { asked.microbatch = kOfferedMicrobatch; }});
   }
+  offers.push_back({"--recompute blocks", std::string(Name(Exactness::kSameBits)),
+                    "keep what passes between blocks, and rebuild the rest in backward",
+                    [](TrainConfig& asked) { asked.recompute = "blocks"; }});
   offers.push_back({"--scratch 64KiB", std::string(Name(Exactness::kSameBits)),
                     "smaller packed panels per thread",
                     [](TrainConfig& asked) { asked.scratch_bytes = 64 << 10; }});
@@ -109,6 +112,19 @@ Result<void> FindOffered(const Sizer& sizer, const std::vector<Offer>& offers,
   return {};
 }
 
+// As a whole, in the parts that are offered, and sample by sample.
+Result<void> FindSmallest(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
+  for (const int64_t microbatch : {int64_t{0}, kOfferedMicrobatch, int64_t{1}}) {
+    if (microbatch >= plain.batch) continue;
+    TrainConfig config = plain;
+    config.microbatch = microbatch;
+    config.recompute = "optimal";
+    THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(config));
+    savings.smallest.push_back({microbatch, size.arena_bytes, size.step_flops});
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
@@ -122,6 +138,7 @@ Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& mo
   THIMBLE_TRY(FindAlways(sizer, plain, savings));
   THIMBLE_ASSIGN_OR_RETURN(const std::vector<Offer> offers, Offers(plain, model, ops));
   THIMBLE_TRY(FindOffered(sizer, offers, plain, savings));
+  THIMBLE_TRY(FindSmallest(sizer, plain, savings));
   return savings;
 }
 

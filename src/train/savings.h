@@ -22,6 +22,13 @@ struct TechniqueSaving {
   int64_t without_arena_bytes = 0;  // with all others
 };
 
+// The smallest arena that optimal recompute reaches, and its arithmetic.
+struct SmallestArena {
+  int64_t microbatch = 0;  // 0: the batch as a whole
+  int64_t arena_bytes = 0;
+  int64_t step_flops = 0;
+};
+
 struct Savings {
   // Without any technique: every value has bytes of its own.
   int64_t bare_arena_bytes = 0;
@@ -32,6 +39,7 @@ struct Savings {
   // What may be asked for, on top of the plain plan, and the arena with all of them.
   std::vector<TechniqueSaving> offered;
   int64_t together_arena_bytes = 0;
+  std::vector<SmallestArena> smallest = {};
 };
 
 // Plans full batches a few times. Budget, and techniques that `config` asks for, play no part.

@@ -42,18 +42,42 @@ TEST_F(SavingsTest, AreTheArenasOfPlansWithAndWithout) {
 
 TEST_F(SavingsTest, OffersComeOnTopOfThePlainPlan) {
   const Savings savings = Find();
-  ASSERT_EQ(savings.offered.size(), 1U);
+  ASSERT_EQ(savings.offered.size(), 2U);
+  TrainConfig blocks = config_;
+  blocks.recompute = "blocks";
   TrainConfig small_scratch = config_;
   small_scratch.scratch_bytes = 64 << 10;
-  EXPECT_EQ(savings.offered[0].arena_bytes, ArenaOf(small_scratch));
-  EXPECT_EQ(savings.together_arena_bytes, ArenaOf(small_scratch));
-  EXPECT_EQ(savings.offered[0].without_arena_bytes, savings.plain_arena_bytes);
+  TrainConfig both = blocks;
+  both.scratch_bytes = small_scratch.scratch_bytes;
+  EXPECT_EQ(savings.offered[0].name, "--recompute blocks");
+  EXPECT_EQ(savings.offered[0].arena_bytes, ArenaOf(blocks));
+  EXPECT_EQ(savings.offered[0].without_arena_bytes, ArenaOf(small_scratch));
+  EXPECT_GT(savings.offered[0].step_flops, savings.plain_step_flops);
+  EXPECT_EQ(savings.offered[1].arena_bytes, ArenaOf(small_scratch));
+  EXPECT_EQ(savings.offered[1].without_arena_bytes, ArenaOf(blocks));
+  EXPECT_EQ(savings.together_arena_bytes, ArenaOf(both));
+}
+
+TEST_F(SavingsTest, TheSmallestArenaIsKnownForTheBatchAndItsParts) {
+  config_.batch = 12;
+  const Savings savings = Find();
+  ASSERT_EQ(savings.smallest.size(), 3U);
+  for (const SmallestArena& smallest : savings.smallest) {
+    TrainConfig config = config_;
+    config.microbatch = smallest.microbatch;
+    config.recompute = "optimal";
+    EXPECT_EQ(smallest.arena_bytes, ArenaOf(config)) << smallest.microbatch;
+    EXPECT_GT(smallest.step_flops, savings.plain_step_flops);
+  }
+  config_.batch = 1;
+  EXPECT_EQ(Find().smallest.size(), 1U);
 }
 
 TEST_F(SavingsTest, WhatWasAskedForPlaysNoPart) {
   const Savings plain = Find();
   config_.without = {"placement"};
   config_.conv = "winograd";
+  config_.recompute = "blocks";
   config_.scratch_bytes = 256 << 10;
   config_.budget_bytes = 1;
   const Savings savings = Find();
@@ -79,7 +103,7 @@ TEST_F(SavingsTest, TheLargestBatchFitsAndTheNextDoesNot) {
 TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
   config_.batch = 11;
   const Savings savings = Find();
-  ASSERT_EQ(savings.offered.size(), 2U);
+  ASSERT_EQ(savings.offered.size(), 3U);
   const TechniqueSaving& parts = savings.offered[0];
   EXPECT_EQ(parts.name, "--microbatch 10");
   EXPECT_EQ(parts.exactness, "lossy: batch-norm statistics per 10 samples");
@@ -87,6 +111,7 @@ TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
   TrainConfig with = config_;
   with.microbatch = 10;
   EXPECT_EQ(parts.arena_bytes, ArenaOf(with));
+  with.recompute = "blocks";
   with.scratch_bytes = 64 << 10;
   EXPECT_EQ(savings.together_arena_bytes, ArenaOf(with));
 }

@@ -29,6 +29,7 @@ Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& plan
                     .budget_bytes = config.budget_bytes,
                     .record = {}};
   THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, planned.model, ops));
+  THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, planned.model, ops));
   answer.plain_arena_bytes = answer.savings->plain_arena_bytes;
   answer.record = RecordOf(planned, ops, answer.plain_arena_bytes);
   if (!answer.fits()) {

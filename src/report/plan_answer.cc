@@ -69,18 +69,11 @@ Json SavingsJson(const Savings& savings) {
     }
     return json;
   };
-  Json smallest = Json::array();
-  for (const SmallestArena& arena : savings.smallest) {
-    smallest.push_back({{"microbatch", arena.microbatch},
-                        {"arena_bytes", arena.arena_bytes},
-                        {"step_flops", arena.step_flops}});
-  }
   return {{"bare_arena_bytes", savings.bare_arena_bytes},
           {"always", list(savings.always, savings.bare_arena_bytes)},
           {"plain_arena_bytes", savings.plain_arena_bytes},
           {"offered", list(savings.offered, savings.plain_arena_bytes)},
-          {"together_arena_bytes", savings.together_arena_bytes},
-          {"smallest", std::move(smallest)}};
+          {"together_arena_bytes", savings.together_arena_bytes}};
 }
 
 Json RatiosJson(const PlanAnswer& answer) {
@@ -175,6 +168,11 @@ std::string ToJson(const PlanAnswer& answer) {
   json["peak"] = PeakJson(plan, account);
   json["techniques"] = TechniquesJson(plan);
   if (answer.savings) json["savings"] = SavingsJson(*answer.savings);
+  for (const SmallestArena& arena : answer.smallest) {
+    json["smallest"].push_back({{"microbatch", arena.microbatch},
+                                {"arena_bytes", arena.arena_bytes},
+                                {"step_flops", arena.step_flops}});
+  }
   const GraphCost cost = StepCost(answer.record);
   json["flops"] = {{"forward", cost.forward_flops},
                    {"step", cost.step_flops},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "thimble/plan/program_record.h"
 #include "thimble/train/savings.h"
@@ -17,6 +18,7 @@ struct PlanAnswer {
   int64_t plain_arena_bytes = 0;  // the same work without any technique; 0: not known
   ProgramRecord record;
   std::optional<Savings> savings = {};
+  std::vector<SmallestArena> smallest = {};   // by optimal recompute
   std::optional<int64_t> largest_batch = {};  // that fits the budget, where this one does not
   bool with_layers = false;                   // a row per layer
 

@@ -139,10 +139,11 @@ std::string SavingsTable(const Savings& savings, const TextStyle& style) {
   return table.ToString(style);
 }
 
-std::string SmallestTable(const Savings& savings, const TextStyle& style) {
+std::string SmallestTable(const PlanAnswer& answer, const TextStyle& style) {
+  const Savings& savings = *answer.savings;
   TextTable table({"smallest, --recompute optimal", "arena", "plain is", "arithmetic"});
   table.AlignLeft(3);
-  for (const SmallestArena& arena : savings.smallest) {
+  for (const SmallestArena& arena : answer.smallest) {
     table.AddRow({arena.microbatch == 0 ? "the batch as a whole"
                                         : fmt::format("with --microbatch {}", arena.microbatch),
                   FormatBytes(arena.arena_bytes),
@@ -187,9 +188,9 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
   text += LargestTable(plan, account, style) + "\n";
   if (answer.with_layers) text += LayerTable(answer.record, style) + "\n";
   text += TotalsTable(answer, account, style);
-  if (answer.savings) {
-    text += fmt::format("\n{}\n{}", SavingsTable(*answer.savings, style),
-                        SmallestTable(*answer.savings, style));
+  if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
+  if (answer.savings && !answer.smallest.empty()) {
+    text += fmt::format("\n{}", SmallestTable(answer, style));
   }
   for (const TechniqueRecord& technique : plan.techniques) text += TechniqueLine(technique);
   if (answer.budget_bytes > 0) text += fmt::format("\n{}", BudgetText(answer, style));

@@ -112,19 +112,6 @@ Result<void> FindOffered(const Sizer& sizer, const std::vector<Offer>& offers,
   return {};
 }
 
-// As a whole, in the parts that are offered, and sample by sample.
-Result<void> FindSmallest(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
-  for (const int64_t microbatch : {int64_t{0}, kOfferedMicrobatch, int64_t{1}}) {
-    if (microbatch >= plain.batch) continue;
-    TrainConfig config = plain;
-    config.microbatch = microbatch;
-    config.recompute = "optimal";
-    THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(config));
-    savings.smallest.push_back({microbatch, size.arena_bytes, size.step_flops});
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
@@ -138,8 +125,24 @@ Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& mo
   THIMBLE_TRY(FindAlways(sizer, plain, savings));
   THIMBLE_ASSIGN_OR_RETURN(const std::vector<Offer> offers, Offers(plain, model, ops));
   THIMBLE_TRY(FindOffered(sizer, offers, plain, savings));
-  THIMBLE_TRY(FindSmallest(sizer, plain, savings));
   return savings;
+}
+
+// As a whole, in the parts that are offered, and sample by sample.
+Result<std::vector<SmallestArena>> FindSmallestArenas(const TrainConfig& config,
+                                                      const ImageClassifier& model,
+                                                      const OpRegistry& ops) {
+  const Sizer sizer(model, ops);
+  std::vector<SmallestArena> arenas;
+  for (const int64_t microbatch : {int64_t{0}, kOfferedMicrobatch, int64_t{1}}) {
+    if (microbatch >= config.batch) continue;
+    TrainConfig asked = PlainConfig(config);
+    asked.microbatch = microbatch;
+    asked.recompute = "optimal";
+    THIMBLE_ASSIGN_OR_RETURN(const Size size, sizer.Of(asked));
+    arenas.push_back({microbatch, size.arena_bytes, size.step_flops});
+  }
+  return arenas;
 }
 
 Result<int64_t> LargestBatchWithin(const TrainConfig& config, const ImageClassifier& model,

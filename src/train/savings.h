@@ -22,13 +22,6 @@ struct TechniqueSaving {
   int64_t without_arena_bytes = 0;  // with all others
 };
 
-// The smallest arena that optimal recompute reaches, and its arithmetic.
-struct SmallestArena {
-  int64_t microbatch = 0;  // 0: the batch as a whole
-  int64_t arena_bytes = 0;
-  int64_t step_flops = 0;
-};
-
 struct Savings {
   // Without any technique: every value has bytes of its own.
   int64_t bare_arena_bytes = 0;
@@ -39,12 +32,23 @@ struct Savings {
   // What may be asked for, on top of the plain plan, and the arena with all of them.
   std::vector<TechniqueSaving> offered;
   int64_t together_arena_bytes = 0;
-  std::vector<SmallestArena> smallest = {};
 };
 
 // Plans full batches a few times. Budget, and techniques that `config` asks for, play no part.
 Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
                             const OpRegistry& ops);
+
+// The smallest arena that optimal recompute reaches, and its arithmetic.
+struct SmallestArena {
+  int64_t microbatch = 0;  // 0: the batch as a whole
+  int64_t arena_bytes = 0;
+  int64_t step_flops = 0;
+};
+
+// For the batch as a whole and for parts of it. Takes longer than all of FindSavings.
+Result<std::vector<SmallestArena>> FindSmallestArenas(const TrainConfig& config,
+                                                      const ImageClassifier& model,
+                                                      const OpRegistry& ops);
 
 // The largest batch up to config.batch whose arena, planned as configured, is within the budget; 0
 // where not even a batch of one is. Requires a budget.

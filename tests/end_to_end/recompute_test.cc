@@ -74,7 +74,7 @@ TEST_F(RecomputeEndToEnd, PlanSaysWhatItCosts) {
   ASSERT_NE(found, techniques.end());
   EXPECT_EQ((*found)["class"], "same-bits");
   // For the batch as a whole, and for parts of ten samples and of one.
-  const auto& smallest = plan["savings"]["smallest"];
+  const auto& smallest = plan["smallest"];
   ASSERT_EQ(smallest.size(), 3U);
   EXPECT_EQ(smallest[0]["arena_bytes"], plan["arena_bytes"]);
   EXPECT_EQ(smallest[1]["microbatch"], 10);

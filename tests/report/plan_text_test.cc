@@ -81,7 +81,7 @@ TEST_F(PlanTextTest, SaysWhatTechniquesSave) {
   savings.plain_step_flops = 100;
   savings.offered = {{"--less", "lossy", "", 3'000'000, 2'000'100, 4'000'000}};
   savings.together_arena_bytes = 3'000'000;
-  savings.smallest = {{0, 2'000'000, 1'000'100}, {10, 1'000'000, 100}};
+  answer_.smallest = {{0, 2'000'000, 1'000'100}, {10, 1'000'000, 100}};
   answer_.savings = savings;
   const std::string text = Text();
   EXPECT_THAT(text, HasSubstr("\nplacement alone        5.00 MB  4.00 MB               3.00 MB  "

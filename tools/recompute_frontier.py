@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-SHARES = [0.9, 0.8, 0.7, 0.66, 0.6, 0.53, 0.46, 0.40, 0.33, 0.28, 0.24, 0.21]
+SHARES = [0.9, 0.8, 0.66, 0.6, 0.53, 0.46, 0.40, 0.33, 0.28, 0.24, 0.21]
 NAMED = ["cheap", "blocks", "sqrt", "optimal"]
 
 

@@ -42,8 +42,9 @@ TEST_F(PlanEndToEnd, BenchmarkModelAsJson) {
 TEST_F(PlanEndToEnd, IsQuickAndSmall) {
   if (kSanitized) GTEST_SKIP() << "measures the program itself, not the sanitizer";
   const ProcessResult result = RunWell("plan --model wrn-28-2 --batch 100");
-  EXPECT_LT(result.seconds, 1);
-  EXPECT_LT(result.peak_bytes, 16 << 20);
+  // Most of both goes into the smallest arenas, three searches for the best schedule.
+  EXPECT_LT(result.seconds, 2);
+  EXPECT_LT(result.peak_bytes, 32 << 20);
 }
 
 TEST_F(PlanEndToEnd, OverBudget) {

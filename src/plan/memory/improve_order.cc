@@ -10,9 +10,9 @@
 namespace thimble {
 namespace {
 
-// One packing of n items looks at up to n² / 2 pairs. This many pairs take about 80 ms, so that 400
-// items get some 800 packings.
-constexpr size_t kMaxPairs = 64'000'000;
+// One packing of n items looks at up to n² / 2 pairs. This many pairs take about 20 ms, so that 400
+// items get some 200 packings.
+constexpr size_t kMaxPairs = 16'000'000;
 // Few items need few tries: six have but 720 orders.
 constexpr size_t kMaxPackings = 4000;
 // Beyond 1500 items the work grows with their square again: some 0.2 s for 2000.

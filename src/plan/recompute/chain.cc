@@ -1,7 +1,9 @@
 #include "thimble/plan/recompute/chain.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/graph/append_node.h"
@@ -193,27 +195,24 @@ class ChainBuilder {
     }
   }
 
-  // Which cuts go first when there are too many.
+  // The cuts that stay when there are too many: where few values cross, and not behind what is
+  // cheap to rebuild. Of the last kind that does not fit whole, cuts are taken evenly.
   std::vector<size_t> JoinedStages(size_t max_stages) const {
-    struct Cut {
-      bool behind_cheap;
-      size_t bytes;
-      size_t position;
-    };
-    std::vector<Cut> cuts;
+    std::map<std::pair<bool, size_t>, std::vector<size_t>> kinds;  // positions, best kind first
     for (size_t f = 0; f + 1 < chain_.forward.size(); ++f) {
-      size_t bytes = 0;
+      size_t crossing = 0;
       for (size_t v = 0; v < chain_.values.size(); ++v) {
-        if (chain_.Crosses(ValueId(v), f)) bytes += chain_.values[v].size_bytes;
+        if (chain_.Crosses(ValueId(v), f)) ++crossing;
       }
-      cuts.push_back({ops_.Get(graph_.node(chain_.forward[f]).op).cheap_to_rebuild(), bytes, f});
+      const OpDef& op = ops_.Get(graph_.node(chain_.forward[f]).op);
+      kinds[{op.cheap_to_rebuild(), crossing}].push_back(f);
     }
-    std::stable_sort(cuts.begin(), cuts.end(), [](const Cut& a, const Cut& b) {
-      return std::pair(a.behind_cheap, a.bytes) < std::pair(b.behind_cheap, b.bytes);
-    });
     std::vector<bool> cut_behind(chain_.forward.size(), false);
-    for (size_t i = 0; i + 1 < max_stages && i < cuts.size(); ++i) {
-      cut_behind[cuts[i].position] = true;
+    size_t room = max_stages - 1;
+    for (const auto& [kind, positions] : kinds) {
+      const size_t taken = std::min(room, positions.size());
+      for (size_t k = 0; k < taken; ++k) cut_behind[positions[k * positions.size() / taken]] = true;
+      room -= taken;
     }
     std::vector<size_t> stages;
     size_t stage = 0;

@@ -83,7 +83,7 @@ struct Chain {
 double Work(const Graph& graph, const OpRegistry& ops, const Node& node);
 
 // Above this many stages, neighbours are joined: first where a norm or activation ends, then where
-// most bytes cross.
+// most values cross.
 inline constexpr size_t kMaxStages = 128;
 
 // The draft's order is the line; it must have kernels. Without backward nodes there are no stages.

@@ -39,8 +39,8 @@ class OptimalSchedules {
  public:
   // Trade-offs kept for each problem: of small chains all, in practice.
   static constexpr size_t kMaxPoints = 1000;
-  static constexpr size_t kMaxPointsOfLongChains = 32;
-  static constexpr size_t kLongChain = 96;  // stages
+  static constexpr size_t kMaxPointsOfLongChains = 24;
+  static constexpr size_t kLongChain = 64;  // stages
 
   // Solves all problems. The arguments must outlive this.
   OptimalSchedules(const Graph& graph, const OpRegistry& ops, const Chain& chain);

@@ -41,7 +41,7 @@ TEST(RecomputePass, IsNoTechniqueThatEveryPlanHas) {
 }
 
 TEST(RecomputePass, PlansShrinkAndSayWhatItCosts) {
-  const Graph graph = TrainingGraph("wrn-16-1", 8);
+  const Graph graph = TrainingGraph("wrn-16-1", 4);
   const Plan plain = PlanGraph(graph);
   for (const char* text : {"cheap", "blocks", "blocks:2", "sqrt", "optimal"}) {
     const Plan plan = PlanGraph(graph, Asking(text));
@@ -60,18 +60,18 @@ TEST(RecomputePass, PlansShrinkAndSayWhatItCosts) {
 }
 
 TEST(RecomputePass, LimitsAreKeptOrRefused) {
-  const Graph graph = TrainingGraph("wrn-16-1", 8);
+  const Graph graph = TrainingGraph("wrn-10-1", 8);
   const size_t smallest = PlanGraph(graph, Asking("optimal")).arena_bytes;
   const size_t plain = PlanGraph(graph).arena_bytes;
   size_t before = SIZE_MAX;
-  for (size_t limit = plain; limit >= smallest; limit = (limit + smallest) / 2) {
+  for (size_t limit = plain; limit >= smallest; limit = smallest + (limit - smallest) / 3) {
     PlanOptions options = Asking("optimal");
     options.recompute.limit_bytes = limit;
     const Plan plan = PlanGraph(graph, options);
     EXPECT_LE(plan.arena_bytes, limit);
     EXPECT_LE(plan.arena_bytes, before);
     before = plan.arena_bytes;
-    if (limit == smallest || limit == smallest + 1) break;
+    if (limit == smallest) break;
   }
   PlanOptions options = Asking("optimal");
   options.recompute.limit_bytes = smallest - 1;
@@ -98,7 +98,7 @@ TEST(RecomputePass, RandomGraphsArePlannedAndVerified) {
 }
 
 TEST(RecomputePass, RandomNetworksArePlannedAndVerified) {
-  for (uint32_t seed = 0; seed < 40; ++seed) {
+  for (uint32_t seed = 0; seed < 16; ++seed) {
     std::mt19937 random(seed);
     const Graph graph = toy::RandomNetwork(random, 4 + seed % 12).Take(true);
     const size_t plain = toy::PlanToy(graph, BuiltinOps()).arena_bytes;

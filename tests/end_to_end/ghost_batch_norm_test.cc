@@ -15,15 +15,6 @@ std::string Options(int epochs) {
          std::to_string(epochs) + " ";
 }
 
-std::vector<double> LossesOf(const std::string& run) {
-  std::vector<double> losses;
-  for (const std::string& line : MetricsOf(run)) {
-    const auto json = ParseObject(line);
-    if (json.contains("loss")) losses.push_back(json["loss"]);
-  }
-  return losses;
-}
-
 class GhostBatchNormEndToEnd : public ThimbleFixture {};
 
 TEST_F(GhostBatchNormEndToEnd, MeasuresWhatWasPlannedWithAnyGroup) {

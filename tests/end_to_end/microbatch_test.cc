@@ -36,17 +36,7 @@ name = "fc"
 features = 10
 )";
 
-class MicrobatchEndToEnd : public ThimbleFixture {
- protected:
-  static std::vector<double> LossesOf(const std::string& run) {
-    std::vector<double> losses;
-    for (const std::string& line : MetricsOf(run)) {
-      const auto json = ParseObject(line);
-      if (json.contains("loss")) losses.push_back(json["loss"]);
-    }
-    return losses;
-  }
-};
+class MicrobatchEndToEnd : public ThimbleFixture {};
 
 TEST_F(MicrobatchEndToEnd, MeasuresWhatWasPlannedForEverySize) {
   int64_t last_arena = 0;

@@ -101,6 +101,16 @@ inline Words MetricsOf(const std::string& run) {
   return lines;
 }
 
+// Losses of the steps that were logged.
+inline std::vector<double> LossesOf(const std::string& run) {
+  std::vector<double> losses;
+  for (const std::string& line : MetricsOf(run)) {
+    const auto json = ParseObject(line);
+    if (json.contains("loss")) losses.push_back(json["loss"]);
+  }
+  return losses;
+}
+
 // Bytes of a file that must be there.
 inline std::string BytesAt(const std::string& path) {
   EXPECT_TRUE(std::filesystem::is_regular_file(path)) << path;

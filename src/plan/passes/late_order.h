@@ -11,8 +11,8 @@ namespace thimble {
 // - gradients that others are computed from are made as late as those allow: one branch is followed
 //   to its beginning before another is started;
 // - gradients that nobody in backward reads, or that are only added up (of parameters), are made
-//   right before their layer's other ones, or as soon as a forward value that they read has been read by someone else, so that
-//   it need not stay, or be rebuilt, for them.
+//   right before their layer's other ones, or as soon as a forward value that they read has been
+//   read by someone else, so that it need not stay, or be rebuilt, for them.
 std::vector<NodeId> MakeLateOrder(const Graph& graph, const std::vector<NodeId>& order);
 
 }  // namespace thimble

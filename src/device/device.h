@@ -5,7 +5,7 @@
 // returns: Wait and Synchronize say when it is done. On the CPU everything is done at once.
 //
 //   device->Write(address, {host, 4});            // host stays as it is ...
-//   device->Replay(plan, [&] { run the steps });
+//   device->Replay(plan, {steps, run the i-th step, what it must wait for});
 //   device->Read(result_address, {result, 4});
 //   const DeviceMark mark = device->Mark();
 //   ...                                           // the host does something else
@@ -28,6 +28,15 @@ namespace thimble {
 
 // A point in the order of the work; later ones are larger.
 using DeviceMark = uint64_t;
+
+// Work in pieces, which are enqueued in order. A piece waits for those that it names and for
+// whatever these waited for; a device may run all others side by side with it.
+struct Work {
+  size_t pieces = 0;
+  FunctionRef<void(size_t piece)> enqueue;
+  // Earlier pieces. Asked for only where runs_side_by_side.
+  FunctionRef<std::span<const size_t>(size_t piece)> after;
+};
 
 // What a device took beside the arena, as its driver says. All zero on the CPU.
 struct DeviceMemory {
@@ -78,9 +87,11 @@ class Device {
   // Bytes from `begin` to the last word in [begin, end) that is not paint. Waits.
   virtual size_t UsedBytes(size_t begin, size_t end) = 0;
 
-  // Does the work that `enqueue` does, which must be the same in every call with this key (the keys
-  // count from 0). A device that can record it calls `enqueue` at the first time only.
-  virtual void Replay(size_t key, FunctionRef<void()> enqueue) = 0;
+  // Does the work, which must be the same in every call with this key (the keys count from 0). A
+  // device that can record it enqueues its pieces at the first time only.
+  virtual void Replay(size_t key, const Work& work) = 0;
+  // Whether Replay runs pieces side by side.
+  virtual bool runs_side_by_side() const { return RunsSideBySide(kind()); }
   // Calls enqueue(step) for each element of `seconds` and adds how long it took. Waits.
   virtual void Time(FunctionRef<void(size_t step)> enqueue, std::span<double> seconds) = 0;
 

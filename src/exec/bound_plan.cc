@@ -45,6 +45,7 @@ BoundPlan::BoundPlan(const Plan& plan, const OpRegistry& ops, const Device& devi
       groups_.push_back({step, step + 1});
     }
   }
+  if (device.runs_side_by_side()) FindOrder();
 }
 
 BoundPlan::BoundStep BoundPlan::Bind(const Plan& plan, const Step& step, const OpRegistry& ops,
@@ -65,11 +66,37 @@ BoundPlan::BoundStep BoundPlan::Bind(const Plan& plan, const Step& step, const O
 bool BoundPlan::MayJoin(const Group& group, size_t step) const {
   const Kernel* kernel = steps_[step].kernel;
   if (kernel->run_group == nullptr || kernel != steps_[group.first].kernel) return false;
-  for (size_t other = group.first; other < group.end; ++other) {
-    if (WritesWhatIsTouchedBy(calls_[step], calls_[other])) return false;
-    if (WritesWhatIsTouchedBy(calls_[other], calls_[step])) return false;
+  return !Conflict(group, {step, step + 1});
+}
+
+bool BoundPlan::Conflict(size_t a, size_t b) const {
+  return WritesWhatIsTouchedBy(calls_[a], calls_[b]) || WritesWhatIsTouchedBy(calls_[b], calls_[a]);
+}
+
+bool BoundPlan::Conflict(const Group& a, const Group& b) const {
+  for (size_t i = a.first; i < a.end; ++i) {
+    for (size_t j = b.first; j < b.end; ++j) {
+      if (Conflict(i, j)) return true;
+    }
   }
-  return true;
+  return false;
+}
+
+void BoundPlan::FindOrder() {
+  std::vector<std::vector<bool>> done_before;  // by group: all that it waits for, by group
+  for (size_t group = 0; group < groups_.size(); ++group) {
+    std::vector<size_t> after;
+    std::vector<bool> done(group, false);
+    // The latest first: what they wait for needs no name.
+    for (size_t earlier = group; earlier-- > 0;) {
+      if (done[earlier] || !Conflict(groups_[earlier], groups_[group])) continue;
+      after.push_back(earlier);
+      done[earlier] = true;
+      for (size_t i = 0; i < earlier; ++i) done[i] = done[i] || done_before[earlier][i];
+    }
+    after_.push_back(std::move(after));
+    done_before.push_back(std::move(done));
+  }
 }
 
 void BoundPlan::RunGroup(const Group& group) const {

@@ -1,4 +1,5 @@
-// BoundPlan: a plan whose steps are bound to addresses, and cut into groups that run at once.
+// BoundPlan: a plan whose steps are bound to addresses, cut into groups that run at once, and with
+// it which groups may run side by side.
 #pragma once
 
 #include <cstddef>
@@ -34,6 +35,11 @@ class BoundPlan {
   // another one writes; every other step alone. In order, all steps.
   const std::vector<Group>& groups() const { return groups_; }
 
+  // Earlier groups that must be done before this one begins: those that write what it touches or
+  // touch what it writes, less those that one of them waits for. Known only where the device runs
+  // work side by side.
+  std::span<const size_t> After(size_t group) const { return after_[group]; }
+
   void RunStep(size_t step) const { steps_[step].kernel->run(calls_[step]); }
   void RunGroup(const Group& group) const;
 
@@ -49,10 +55,15 @@ class BoundPlan {
   BoundStep Bind(const Plan& plan, const Step& step, const OpRegistry& ops,
                  std::span<std::byte> arena) const;
   bool MayJoin(const Group& group, size_t step) const;
+  // Whether the result depends on the order of these steps.
+  bool Conflict(size_t a, size_t b) const;
+  bool Conflict(const Group& a, const Group& b) const;
+  void FindOrder();
 
   std::vector<BoundStep> steps_;
   std::vector<KernelCall> calls_;  // views of steps_
   std::vector<Group> groups_;
+  std::vector<std::vector<size_t>> after_;  // by group; empty where nobody asks
 };
 
 }  // namespace thimble

@@ -83,13 +83,15 @@ void Executor::Run(size_t plan) {
   std::optional<LifetimeGuard> guard;
   if (device_->arena_is_host_memory()) guard.emplace(device_->arena(), program_.plans[plan]);
   const CountedScope counted(*this);
-  device_->Replay(plan, [&] {
-    for (const BoundPlan::Group& group : bound_[plan]->groups()) {
-      for (size_t step = group.first; guard && step < group.end; ++step) guard->BeforeStep(step);
-      bound_[plan]->RunGroup(group);
-      for (size_t step = group.first; guard && step < group.end; ++step) guard->AfterStep(step);
-    }
-  });
+  const BoundPlan& bound = *bound_[plan];
+  const auto enqueue = [&](size_t index) {
+    const BoundPlan::Group& group = bound.groups()[index];
+    for (size_t step = group.first; guard && step < group.end; ++step) guard->BeforeStep(step);
+    bound.RunGroup(group);
+    for (size_t step = group.first; guard && step < group.end; ++step) guard->AfterStep(step);
+  };
+  device_->Replay(
+      plan, {bound.groups().size(), enqueue, [&](size_t index) { return bound.After(index); }});
 }
 
 void Executor::RunTimed(size_t plan, std::span<double> step_seconds) {

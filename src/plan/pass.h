@@ -23,6 +23,7 @@ struct PassInfo {
   Exactness exactness = Exactness::kSameBits;
   std::string_view what;   // one line for people
   bool on_demand = false;  // does nothing unless the options ask for it
+  bool saves_bytes = true;
 };
 
 class PlanPass {

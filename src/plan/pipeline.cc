@@ -14,6 +14,7 @@
 #include "thimble/plan/passes/order.h"
 #include "thimble/plan/passes/placement.h"
 #include "thimble/plan/passes/recompute.h"
+#include "thimble/plan/passes/rest.h"
 #include "thimble/plan/verify_plan.h"
 
 namespace thimble {
@@ -25,6 +26,7 @@ std::vector<std::unique_ptr<PlanPass>> PlanPasses() {
   passes.push_back(MakeRecomputePass());
   passes.push_back(MakeInPlacePass());
   passes.push_back(MakePlacementPass());
+  passes.push_back(MakeRestPass());
   return passes;
 }
 
@@ -173,8 +175,10 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
     THIMBLE_ASSIGN_OR_RETURN(Plan other, RunPasses(graph, ops, residents, apart));
     if (other.arena_bytes < plan.arena_bytes) {
       plan = std::move(other);
-      const bool placed = !options.skipped_passes.contains("placement");
-      plan.decisions.insert(plan.decisions.end() - (placed ? 1 : 0),
+      const auto place =
+          std::find_if(plan.decisions.begin(), plan.decisions.end(),
+                       [](const Decision& decision) { return decision.pass == "placement"; });
+      plan.decisions.insert(place,
                             {"in-place", "left out: its buffers would be placed worse", 0, 0});
     }
   }

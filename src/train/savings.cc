@@ -64,7 +64,8 @@ class Sizer {
 };
 
 Result<void> FindAlways(const Sizer& sizer, const TrainConfig& plain, Savings& savings) {
-  const std::vector<PassInfo> passes = OptionalPasses();
+  std::vector<PassInfo> passes = OptionalPasses();
+  std::erase_if(passes, [](const PassInfo& pass) { return !pass.saves_bytes; });
   TrainConfig bare = plain;
   for (const PassInfo& pass : passes) bare.without.emplace(pass.name);
   THIMBLE_ASSIGN_OR_RETURN(const Size without, sizer.Of(bare));

@@ -43,11 +43,17 @@ TEST(CpuDevice, FindsTheLastWordThatIsNotPaint) {
   EXPECT_EQ(device->UsedBytes(0, 256), 0U);
 }
 
-TEST(CpuDevice, ReplayIsAPlainCall) {
+TEST(CpuDevice, ReplayCallsEachPieceInTurn) {
   const auto device = OpenCpuDevice(64).value();
-  int calls = 0;
-  for (int i = 0; i < 3; ++i) device->Replay(0, [&] { ++calls; });
-  EXPECT_EQ(calls, 3);
+  std::vector<size_t> pieces;
+  const auto after = [](size_t /*piece*/) -> std::span<const size_t> {
+    ADD_FAILURE() << "nothing runs side by side";
+    return {};
+  };
+  for (int i = 0; i < 2; ++i) {
+    device->Replay(0, {3, [&](size_t piece) { pieces.push_back(piece); }, after});
+  }
+  EXPECT_THAT(pieces, testing::ElementsAre(0, 1, 2, 0, 1, 2));
 }
 
 TEST(CpuDevice, TimesEachStep) {

@@ -14,6 +14,9 @@ namespace {
 
 using testing::HasSubstr;
 
+// What a piece of work waits for.
+std::span<const size_t> Nothing(size_t /*piece*/) { return {}; }
+
 class CudaDeviceTest : public testing::Test {
  protected:
   static constexpr size_t kArenaBytes = 1 << 20;
@@ -77,19 +80,51 @@ TEST_F(CudaDeviceTest, FindsTheLastWordThatIsNotPaint) {
   EXPECT_EQ(device_->UsedBytes(0, kArenaBytes), 0U);
 }
 
+// Each word is copied over the next one, by way of the host: only waiting keeps the order.
+TEST_F(CudaDeviceTest, PiecesWaitForThoseThatTheyName) {
+  constexpr size_t kPieces = 40;
+  const auto memory = device_->AllocateHost(kPieces * 4);
+  const auto host = [&](size_t i) { return memory->bytes().subspan(i * 4, 4); };
+  std::vector<std::vector<size_t>> after(kPieces);
+  for (size_t i = 1; i < kPieces; ++i) after[i] = {i - 1};
+  for (uint32_t value : {5U, 9U}) {
+    WriteWord(0, value);
+    for (size_t i = 1; i <= kPieces; ++i) WriteWord(i * 4, 0);
+    device_->Replay(0, {kPieces,
+                        [&](size_t piece) {
+                          device_->Read(At(piece * 4), host(piece));
+                          device_->Write(At(piece * 4 + 4), host(piece));
+                        },
+                        [&](size_t piece) { return std::span<const size_t>(after[piece]); }});
+    for (size_t i = 0; i <= kPieces; ++i) EXPECT_EQ(ReadWord(i * 4), value) << i;
+  }
+}
+
+// Pieces that name nothing are all done before what comes next.
+TEST_F(CudaDeviceTest, WhatFollowsWaitsForAllPieces) {
+  for (int round = 0; round < 3; ++round) {
+    for (size_t i = 0; i < 40; ++i) WriteWord(i * 4, 0);
+    device_->Replay(
+        0, {40, [&](size_t piece) { device_->Paint(piece * 4, piece * 4 + 4); }, &Nothing});
+    for (size_t i = 0; i < 40; ++i) EXPECT_EQ(ReadWord(i * 4), kPaint) << i;
+  }
+}
+
 TEST_F(CudaDeviceTest, RecordsOnceAndRepeats) {
   int calls = 0;
   WriteWord(0, 5);
   for (int i = 0; i < 3; ++i) {
-    device_->Replay(0, [&] {
-      ++calls;
-      device_->Paint(0, 4);
-    });
+    device_->Replay(0, {1,
+                        [&](size_t /*piece*/) {
+                          ++calls;
+                          device_->Paint(0, 4);
+                        },
+                        &Nothing});
     EXPECT_EQ(ReadWord(0), kPaint) << i;
     WriteWord(0, 5);
   }
   EXPECT_EQ(calls, 1);
-  device_->Replay(3, [&] { device_->Paint(64, 68); });
+  device_->Replay(3, {1, [&](size_t /*piece*/) { device_->Paint(64, 68); }, &Nothing});
   EXPECT_EQ(ReadWord(0), 5U);
   EXPECT_EQ(ReadWord(64), kPaint);
   EXPECT_GE(device_->memory().graph_bytes, 0);

@@ -4,13 +4,14 @@
 #include <gtest/gtest.h>
 
 #include "tests/exec/planted_kernel.h"
-#include "thimble/device/cpu/cpu_device.h"
+#include "tests/support/recording_device.h"
 
 namespace thimble {
 namespace {
 
 using Group = BoundPlan::Group;
 using testing::ElementsAre;
+using testing::IsEmpty;
 
 std::vector<size_t>& GroupSizes() {
   static std::vector<size_t> sizes;
@@ -28,6 +29,10 @@ OpRegistry OpsWithGrouped(size_t scratch_bytes = 0) {
   };
   ops.Add(OpDef("grouped").Input("x").Output("y").ShapeRule(SameAs(0)).Kernels({kernel}));
   return ops;
+}
+
+std::vector<size_t> AsVector(std::span<const size_t> groups) {
+  return {groups.begin(), groups.end()};
 }
 
 // Nodes that read x, or the node before where the name of the op has a '>' in front.
@@ -54,7 +59,7 @@ class GroupTest : public testing::Test {
     options.limits.scratch_bytes_per_thread = scratch_bytes;
     options.skipped_passes = {"order", "in-place"};
     program_ = PlanProgram({{"plan", graph}}, ops_, {}, options).value();
-    device_ = OpenCpuDevice(program_.arena_bytes).value();
+    device_ = std::make_unique<RecordingDevice>(program_.arena_bytes);
     bound_ = std::make_unique<BoundPlan>(program_.plans[0], ops_, *device_, pool_);
     return bound_->groups();
   }
@@ -93,6 +98,20 @@ TEST_F(GroupTest, AStepAloneIsAPlainCall) {
   GroupSizes().clear();
   bound_->RunGroup({0, 1});
   EXPECT_TRUE(GroupSizes().empty());
+}
+
+TEST_F(GroupTest, AStepWaitsForWhatItReads) {
+  GroupsOf({"relu", "relu", ">relu", ">relu", "relu"});
+  EXPECT_THAT(AsVector(bound_->After(0)), IsEmpty());
+  EXPECT_THAT(AsVector(bound_->After(1)), IsEmpty());
+  EXPECT_THAT(AsVector(bound_->After(2)), ElementsAre(1));
+  EXPECT_THAT(AsVector(bound_->After(3)), ElementsAre(2));  // and 1, for which 2 waits
+  EXPECT_THAT(AsVector(bound_->After(4)), IsEmpty());
+}
+
+TEST_F(GroupTest, AStepWaitsForItsScratch) {
+  GroupsOf({"grouped", "grouped"}, 64);
+  EXPECT_THAT(AsVector(bound_->After(1)), ElementsAre(0));
 }
 
 TEST_F(GroupTest, APlanWithoutSteps) { EXPECT_TRUE(GroupsOf({}).empty()); }

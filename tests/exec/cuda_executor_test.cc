@@ -133,7 +133,7 @@ class CudaTrainingTest : public CudaExecutorTest {
 };
 
 TEST_F(CudaTrainingTest, MeasuresWhatWasPlanned) {
-  for (const char* pass : {"none", "order", "in-place", "placement"}) {
+  for (const char* pass : {"none", "order", "in-place", "placement", "rest"}) {
     PlanOptions options = Options();
     if (std::string(pass) != "none") options.skipped_passes = {pass};
     SmallTraining training(options);

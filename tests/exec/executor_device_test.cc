@@ -88,16 +88,19 @@ TEST(ExecutorOnDevice, ResidentsAreFetchedAndStoredOneByOne) {
   EXPECT_THAT(run.executor->audit().faults(), IsEmpty());
 }
 
+// Its steps run as much out of order as their bytes allow.
 TEST(ExecutorOnDevice, TrainsAsOnTheCpu) {
   SmallTraining cpu;
   Program program = cpu.executor().program();
-  auto device = std::make_unique<RecordingDevice>(program.arena_bytes);
-  SmallTraining other(Executor::CreateOn(std::move(device), std::move(program), BuiltinOps()));
+  auto owned = std::make_unique<RecordingDevice>(program.arena_bytes);
+  const RecordingDevice& device = *owned;
+  SmallTraining other(Executor::CreateOn(std::move(owned), std::move(program), BuiltinOps()));
   for (uint32_t step = 0; step < 3; ++step) {
     EXPECT_EQ(other.Run(kTrain, step), cpu.Run(kTrain, step));
     EXPECT_EQ(other.Run(kEvaluate, step), cpu.Run(kEvaluate, step));
   }
   EXPECT_TRUE(other.Residents() == cpu.Residents());
+  EXPECT_GT(device.out_of_order(), 10);
   other.executor().ScanArena();
   EXPECT_THAT(other.executor().audit().faults(), IsEmpty());
   EXPECT_EQ(other.executor().audit().measured_peak_bytes(), other.executor().planned_peak_bytes());

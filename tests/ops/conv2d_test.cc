@@ -89,6 +89,8 @@ const std::vector<Convolution> kConvolutions = {
     {2, 17, 18, 40, 24, 3, 3, 1, 1},  // tiles of pixels with a rest, parts of channels with one
     {5, 8, 8, 32, 72, 3, 3, 1, 1},    // several images in a tile, and one left over
     {2, 19, 20, 24, 40, 3, 3, 2, 1},  // the same with a stride
+    {22, 5, 9, 36, 68, 3, 3, 1, 1},   // more tiles than a GPU has multiprocessors
+    {44, 5, 2, 36, 68, 3, 3, 1, 1},   // the same where images are narrow
 };
 
 // Calls of training wide residual networks and larger ones.

@@ -36,7 +36,7 @@ TEST(PipelineTest, RunsThePassesInThisOrder) {
         << pass->Info().name;
     EXPECT_FALSE(pass->Info().what.empty()) << names.back();
   }
-  EXPECT_THAT(names, ElementsAre("kernels", "order", "recompute", "in-place", "placement"));
+  EXPECT_THAT(names, ElementsAre("kernels", "order", "recompute", "in-place", "placement", "rest"));
 }
 
 TEST(PipelineTest, ClassesHaveTheNamesOfTheReports) {

@@ -38,10 +38,26 @@ class RecordingDevice final : public CpuDevice {
     reads_.push_back({next_mark_, to, {from, from + to.size()}});
     std::fill(to.begin(), to.end(), std::byte{0xEE});  // not there yet
   }
-  void Replay(size_t key, FunctionRef<void()> enqueue) override {
+  void Replay(size_t key, const Work& work) override {
     log_.push_back(fmt::format("replay {}", key));
-    enqueue();
+    // In the order that is furthest from the given one: always the last piece that need not wait.
+    std::vector<bool> done(work.pieces, false);
+    const auto ready = [&](size_t piece) {
+      const auto after = work.after(piece);
+      return !done[piece] &&
+             std::all_of(after.begin(), after.end(), [&](size_t other) { return done[other]; });
+    };
+    for (size_t count = 0; count < work.pieces; ++count) {
+      size_t piece = work.pieces - 1;
+      while (!ready(piece)) --piece;
+      work.enqueue(piece);
+      done[piece] = true;
+      out_of_order_ += piece != count;
+    }
   }
+  bool runs_side_by_side() const override { return true; }
+  // Pieces of work that were done before or after their turn.
+  int out_of_order() const { return out_of_order_; }
   DeviceMark Mark() override { return next_mark_++; }
   void Wait(DeviceMark mark) override {
     Settle(writes_, mark, [](const auto& write) {
@@ -71,6 +87,7 @@ class RecordingDevice final : public CpuDevice {
   }
 
   std::vector<std::string> log_;
+  int out_of_order_ = 0;
   DeviceMark next_mark_ = 1;
   std::vector<Copy<std::span<const std::byte>>> writes_;
   std::vector<Copy<std::span<std::byte>>> reads_;

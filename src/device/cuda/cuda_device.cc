@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/device/cuda/capture.h"
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/open_cuda.h"
 #include "thimble/device/cuda/paint_device.h"
@@ -170,14 +171,14 @@ size_t CudaDevice::UsedBytes(size_t begin, size_t end) {
   return static_cast<size_t>(words) * kPaintBytes;
 }
 
-cudaGraphExec_t CudaDevice::Record(FunctionRef<void()> enqueue) {
+cudaGraphExec_t CudaDevice::Record(const Work& work) {
   Synchronize();
   const int64_t before = ReadGpuMemory().used_bytes();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
   // Other threads of the host (the prefetcher) may go on with what they do.
   THIMBLE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
-  enqueue();
+  CaptureInOrder(stream_, work);
   THIMBLE_CUDA(cudaStreamEndCapture(stream_, &graph));
   THIMBLE_CUDA(cudaGraphInstantiate(&ready, graph, 0));
   THIMBLE_CUDA(cudaGraphUpload(ready, stream_));
@@ -187,9 +188,9 @@ cudaGraphExec_t CudaDevice::Record(FunctionRef<void()> enqueue) {
   return ready;
 }
 
-void CudaDevice::Replay(size_t key, FunctionRef<void()> enqueue) {
+void CudaDevice::Replay(size_t key, const Work& work) {
   if (key >= graphs_.size()) graphs_.resize(key + 1, nullptr);
-  if (graphs_[key] == nullptr) graphs_[key] = Record(enqueue);
+  if (graphs_[key] == nullptr) graphs_[key] = Record(work);
   THIMBLE_CUDA(cudaGraphLaunch(graphs_[key], stream_));
 }
 

@@ -1,5 +1,5 @@
 // A GPU as a device: one cudaMalloc for the arena, one stream for all work, and each plan recorded
-// as a CUDA graph.
+// as a CUDA graph in which pieces wait for no more than they must.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,7 +30,7 @@ class CudaDevice final : public Device {
   void Read(const std::byte* from, std::span<std::byte> to) override;
   void Paint(size_t begin, size_t end) override;
   size_t UsedBytes(size_t begin, size_t end) override;
-  void Replay(size_t key, FunctionRef<void()> enqueue) override;
+  void Replay(size_t key, const Work& work) override;
   void Time(FunctionRef<void(size_t step)> enqueue, std::span<double> seconds) override;
   DeviceMark Mark() override;
   void Wait(DeviceMark mark) override;
@@ -46,7 +46,7 @@ class CudaDevice final : public Device {
   friend class PinnedMemory;
 
   CudaDevice() = default;
-  cudaGraphExec_t Record(FunctionRef<void()> enqueue);
+  cudaGraphExec_t Record(const Work& work);
 
   std::string name_;
   cudaStream_t stream_ = nullptr;

@@ -1,4 +1,5 @@
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm/batch_norm_device.h"
 #include "thimble/ops/batch_norm/known_norm.cuh"
 
@@ -14,6 +15,7 @@ constexpr int kRowsAtOnce = 4;
 template <int kVector>
 __global__ void __launch_bounds__(kNormThreads, 1)
     MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
+  LetNextKernelBegin();
   const ThreadRows rows = RowsOfThisThread(blocks);
   const float* first_row = arrays.x + blocks.FirstRow(ThisPart()) * blocks.channels;
   RowBatch<kVector, kRowsAtOnce> x;
@@ -94,6 +96,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   const ThreadRows rows = RowsOfThisThread(blocks);
   RowBatch<kVector, kRowsAtOnce> batch;
   batch.Read(rows, 0, arrays.x);
+  WaitForKernelBefore();
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
@@ -123,9 +126,8 @@ void LaunchBatchNorm(cudaStream_t stream, const ChannelBlocks& blocks,
     constexpr int kVector = decltype(vector)::value;
     MeasureKernel<kVector><<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, arrays);
     THIMBLE_CUDA_LAUNCHED();
-    BatchNormKernel<kVector, decltype(with_relu)::value>
-        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, arrays, epsilon);
-    THIMBLE_CUDA_LAUNCHED();
+    LaunchEarly(stream, GridOf(blocks), kNormThreads,
+                BatchNormKernel<kVector, decltype(with_relu)::value>, blocks, arrays, epsilon);
   });
 }
 

@@ -1,4 +1,5 @@
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm/known_norm.cuh"
 
 namespace thimble {
@@ -69,6 +70,7 @@ __device__ ChannelSums<kVector> SumRows(const ThreadRows& rows,
 template <int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 1)
     SumGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
+  LetNextKernelBegin();
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
   GradientBatch<kVector> batch;
@@ -192,12 +194,14 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   __shared__ GroupNorm group;
   __shared__ GroupSlopes slopes;
   if (ThisPart() == blocks.parts) {
+    WaitForKernelBefore();
     if (blockIdx.y == 0) AddUpParts(blocks, known, arrays);
     return;
   }
   const ThreadRows rows = RowsOfThisThread(blocks);
   GradientBatch<kVector> batch;
   ReadBatch<kFormula, kRelu>(rows, 0, arrays, batch);
+  WaitForKernelBefore();
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, known, arrays, place, channel, sums, slopes);
@@ -223,9 +227,8 @@ void Launch(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& n
     SumGradientsKernel<kVector, kRelu>
         <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
     THIMBLE_CUDA_LAUNCHED();
-    CombineGradientsKernel<kFormula, kVector, kRelu>
-        <<<CombiningGridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
-    THIMBLE_CUDA_LAUNCHED();
+    LaunchEarly(stream, CombiningGridOf(blocks), kNormThreads,
+                CombineGradientsKernel<kFormula, kVector, kRelu>, blocks, norm, arrays);
   });
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/ops/conv2d/cuda/math.h"
@@ -82,6 +83,16 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
   THIMBLE_CUDA_LAUNCHED();
 }
 
+// Whether sorted taps are a window, moved by one pixel for the next position.
+inline bool IsWindow(const TapConvolution& c) {
+  if (c.step != 1 || c.num_grids != 1 || c.grids[0].num_taps != kWindow * kWindow) return false;
+  for (int i = 0; i < kWindow * kWindow; ++i) {
+    const Tap& tap = c.grids[0].taps[i];
+    if (tap.row != i / kWindow || tap.column != i % kWindow) return false;
+  }
+  return true;
+}
+
 // By width of the grid and by channels: no more than there are.
 using Wide16 = Tile<1, 16, 16, 16, 4, 1>;
 using Wide32 = Tile<1, 8, 16, 32, 2, 2>;
@@ -91,6 +102,13 @@ using Pair32 = Tile<2, 4, 8, 32, 2, 2>;
 using LargeWide32 = Tile<1, 16, 16, 32, 4, 2>;
 using LargeFour32 = Tile<4, 8, 8, 32, 4, 2>;
 using LargeStep32 = Tile<4, 4, 8, 32, 4, 2>;
+// For windows of so few pixels that a large GPU has a multiprocessor for each of these.
+using SmallWide32 = Tile<1, 4, 16, 32, 4, 2>;
+using SmallPair32 = Tile<2, 4, 8, 32, 4, 2>;
+inline constexpr int kFewItems = 128;
+template <class T>
+inline constexpr bool kForWindows =
+    std::is_same_v<T, SmallWide32> || std::is_same_v<T, SmallPair32>;
 
 // Calls visit.template operator()<T>() for the tile of this convolution.
 template <Math kMath, Channels kChannels, class Visit>
@@ -102,6 +120,14 @@ auto WithTile(const TapConvolution& c, const Visit& visit) {
   if constexpr (kMath == Math::kTf32 && kChannels == Channels::kFours) {
     constexpr int kFewWeights = 2 * kChannelsPerPart * kWindow * kWindow;
     const bool few = int64_t{MostTaps(c)} * c.channels <= kFewWeights;
+    if (IsWindow(c) && !few) {
+      if (wide && Items<SmallWide32>(c).count <= kFewItems) {
+        return visit.template operator()<SmallWide32>();
+      }
+      if (!wide && Items<SmallPair32>(c).count <= kFewItems) {
+        return visit.template operator()<SmallPair32>();
+      }
+    }
     if (wide && !few) return visit.template operator()<LargeWide32>();
     if (!wide && c.step == 1) return visit.template operator()<LargeFour32>();
     if (c.step == 2 && !few) return visit.template operator()<LargeStep32>();
@@ -109,29 +135,22 @@ auto WithTile(const TapConvolution& c, const Visit& visit) {
   return wide ? visit.template operator()<Wide32>() : visit.template operator()<Pair32>();
 }
 
-// Whether sorted taps are a window, moved by one pixel for the next position.
-inline bool IsWindow(const TapConvolution& c) {
-  if (c.step != 1 || c.num_grids != 1 || c.grids[0].num_taps != kWindow * kWindow) return false;
-  for (int i = 0; i < kWindow * kWindow; ++i) {
-    const Tap& tap = c.grids[0].taps[i];
-    if (tap.row != i / kWindow || tap.column != i % kWindow) return false;
-  }
-  return true;
-}
-
 // One of LaunchTapConvolution's halves, by how weights lie: its kernels are a translation unit.
 template <Weights kLayout>
 void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const TapArrays& arrays) {
   const auto launch = [&]<Math kMath, Channels kChannels>() {
     WithTile<kMath, kChannels>(c, [&]<class T>() {
-      if constexpr (kMath == Math::kTf32 && kChannels == Channels::kFours &&
-                    T::kBlocksM >= kWindow) {
+      constexpr bool kMayBeWindow = kMath == Math::kTf32 && kChannels == Channels::kFours &&
+                                    (T::kBlocksM >= kWindow || kForWindows<T>);
+      if constexpr (kMayBeWindow) {
         if (IsWindow(c)) {
           Launch<T, kMath, kChannels, kLayout, Taps::kWindow>(stream, c, arrays);
           return;
         }
       }
-      Launch<T, kMath, kChannels, kLayout, Taps::kAny>(stream, c, arrays);
+      if constexpr (!kForWindows<T>) {
+        Launch<T, kMath, kChannels, kLayout, Taps::kAny>(stream, c, arrays);
+      }
     });
   };
   const bool fours = c.channels % 4 == 0 && c.out_channels % 4 == 0;

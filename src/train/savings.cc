@@ -46,12 +46,15 @@ struct Size {
 };
 
 // Plans a configuration of one network, for full batches: smaller ones at the end of an epoch need
-// no more.
+// no more. Passes that save nothing are left out.
 class Sizer {
  public:
   Sizer(const ImageClassifier& model, const OpRegistry& ops) : model_(model), ops_(ops) {}
 
-  Result<Size> Of(const TrainConfig& config) const {
+  Result<Size> Of(TrainConfig config) const {
+    for (const PassInfo& pass : OptionalPasses()) {
+      if (!pass.saves_bytes) config.without.emplace(pass.name);
+    }
     THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                              MakeTrainingProgram(config, model_, /*counts=*/{}, ops_));
     return Size{static_cast<int64_t>(planned.program.arena_bytes),

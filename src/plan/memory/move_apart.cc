@@ -48,22 +48,29 @@ class Mover {
 
   // To the cheapest place; of equals, where it is, else the lowest.
   void Move(size_t i) {
+    int64_t cheapest = PresentCost(i);
+    if (cheapest == 0) return;
     FindCostChanges(i);
     const size_t last_place = peak_ - Size(i);
     int64_t cost = 0;
-    int64_t present = 0;
-    int64_t cheapest = kForbidden;
-    size_t place = offsets_[i];
-    for (size_t k = 0; k < changes_.size(); ++k) {
-      if (changes_[k].place > last_place) break;
+    for (size_t k = 0; k < changes_.size() && changes_[k].place <= last_place; ++k) {
       cost += changes_[k].change;
-      if (changes_[k].place <= offsets_[i]) present = cost;
       const bool more_here = k + 1 < changes_.size() && changes_[k + 1].place == changes_[k].place;
       if (more_here || cost >= cheapest) continue;
       cheapest = cost;
-      place = changes_[k].place;
+      offsets_[i] = changes_[k].place;
     }
-    if (cheapest < present) offsets_[i] = place;
+  }
+
+  int64_t PresentCost(size_t i) const {
+    int64_t cost = 0;
+    for (size_t other = 0; other < intervals_.size(); ++other) {
+      if (other != i && offsets_[i] < offsets_[other] + intervals_[other].size_bytes &&
+          offsets_[other] < offsets_[i] + intervals_[i].size_bytes) {
+        cost += CostOfSharing(intervals_[i].live, intervals_[other].live, rest_steps_);
+      }
+    }
+    return cost;
   }
 
   // By place: two for each interval that would share a byte there, and the lowest place.

@@ -9,7 +9,7 @@ import sys
 # Published for ResNet-50 on a GPU (share of memory, slowdown in percent): the curve to beat.
 PUBLISHED = [(0.66, 3.2), (0.53, 5.6), (0.40, 9.3), (0.33, 12.0)]
 WIDTH, HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 720, 420, 64, 52, 24, 20
-MOST = 32.0  # percent
+MOST = 35.0  # percent
 
 
 def x_of(share):

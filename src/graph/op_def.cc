@@ -57,8 +57,8 @@ OpDef& OpDef::CheapToRebuild() {
   return *this;
 }
 
-OpDef& OpDef::RebuildWith(std::string op, std::vector<std::string_view> inputs,
-                          std::vector<std::string_view> outputs) {
+OpDef& OpDef::RebuildWith(std::string op, const std::vector<std::string_view>& inputs,
+                          const std::vector<std::string_view>& outputs) {
   rebuild_rule_.op = std::move(op);
   for (std::string_view input : inputs) rebuild_rule_.inputs.push_back(InputIndex(input));
   for (std::string_view output : outputs) rebuild_rule_.outputs.push_back(OutputIndex(output));

@@ -88,8 +88,8 @@ class OpDef {
   // Norms and activations: a pass or two over memory. `--recompute cheap` rebuilds their outputs.
   OpDef& CheapToRebuild();
   // See RebuildRule. Attributes of one name are handed over.
-  OpDef& RebuildWith(std::string op, std::vector<std::string_view> inputs,
-                     std::vector<std::string_view> outputs);
+  OpDef& RebuildWith(std::string op, const std::vector<std::string_view>& inputs,
+                     const std::vector<std::string_view>& outputs);
   OpDef& Flops(FlopFunction flops);
   OpDef& Kernels(std::vector<Kernel> kernels);
   template <class Formula>

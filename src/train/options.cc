@@ -115,7 +115,7 @@ Option Without() {
   return {
       "without",
       OptionKind::kText,
-      "planner passes to leave out, to measure them: order,in-place,placement",
+      "planner passes to leave out, to measure them: order,in-place,placement,rest",
       false,
       [](TrainConfig& config, std::string_view text) -> Result<void> {
         config.without.clear();

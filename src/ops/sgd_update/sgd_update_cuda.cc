@@ -73,7 +73,8 @@ void RunCalls(std::span<const KernelCall> calls) {
     const auto is_alike = [&](const KernelCall& call) {
       return Settings<kMomentum>(call) == settings;
     };
-    if (std::any_of(calls.begin(), calls.begin() + first, is_alike)) continue;
+    const auto before = calls.first(first);
+    if (std::any_of(before.begin(), before.end(), is_alike)) continue;
     Launcher<kMomentum> launcher(calls[first].stream, settings);
     for (const KernelCall& call : calls.subspan(first)) {
       if (is_alike(call)) launcher.Add(call);

@@ -85,7 +85,7 @@ std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& op
 
 Result<void> Candidates::Add(const PlanDraft& draft) {
   THIMBLE_ASSIGN_OR_RETURN(Chain chain, MakeChain(draft, ops_, options_));
-  const Source& source = sources_.emplace_back(draft, std::move(chain));
+  const Source& source = sources_.emplace_back(Source{draft, std::move(chain)});
   const OptimalSchedules optimal(draft.graph, ops_, source.chain);
   const std::vector<TradeOff> tradeoffs = optimal.tradeoffs();
   const size_t count = std::min(tradeoffs.size(), kMaxCandidates);

@@ -10,7 +10,7 @@ namespace thimble {
 namespace {
 
 // Whatever the reason, a report that cannot be written is no fault of the run's files.
-Result<void> AsFailure(Result<void> written) {
+Result<void> AsFailure(const Result<void>& written) {
   if (written.ok()) return {};
   return Failed(written.error().message);
 }

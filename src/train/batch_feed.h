@@ -22,6 +22,10 @@ class BatchFeed {
   BatchFeed(const BatchSource& source, Executor& executor, int64_t num_slots, int64_t batch);
 
   void Start(int64_t first_step, int64_t end_step);
+  // Nothing is read ahead any more.
+  void Stop() {
+    if (prefetcher_) prefetcher_->Stop();
+  }
   // Enqueues the batch of the next step, whose number is `step`, as the inputs of the next run.
   Result<void> Next(int64_t step, const TensorView& images, const TensorView& labels);
 

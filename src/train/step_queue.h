@@ -28,6 +28,8 @@ class StepQueue {
 
   // The steps that will be launched are [first_step, end_step).
   void Start(int64_t first_step, int64_t end_step);
+  // No more steps will be launched: nothing is read ahead, and nobody writes to the arena.
+  void Stop() { feed_.Stop(); }
 
   // Steps launched and not collected.
   int64_t size() const { return launched_ - collected_; }

@@ -391,6 +391,7 @@ Result<void> Trainer::CheckMemory(const TrainSummary& summary) const {
 
 Result<TrainSummary> Trainer::Finish() {
   if (state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
+  if (queue_) queue_->Stop();
   executor_->ScanArena();
   TrainSummary summary = Summarize();
   summary.json = SummaryJson(summary, config_);

@@ -24,7 +24,8 @@ int RunTrain(const TrainFlags& flags) {
   const auto summary = Train(*config, BuiltinOps(), writer);
   if (!summary.ok()) return Report(summary.error());
   fmt::print("{}", flags.json ? summary->json : SummaryText(*summary));
-  return 0;
+  // As a shell reports a program that a signal ended.
+  return summary->finished ? 0 : 128 + summary->stop_signal;
 }
 
 }  // namespace

@@ -57,8 +57,8 @@ thimble::Result<void> Run(const thimble::TrainConfig& config) {
                            thimble::Train(config, MakeSmallNetwork, thimble::BuiltinOps(), silent));
   fmt::print("planned peak  {:>9} bytes\nmeasured peak {:>9} bytes\n", summary.planned_peak_bytes,
              summary.measured_peak_bytes);
-  fmt::print("test accuracy {:.1f} % after {} steps; files in {}\n", 100 * summary.test_accuracy,
-             summary.steps, summary.run_folder);
+  fmt::print("test accuracy {:.1f} % after {} steps; files in {}\n",
+             100 * summary.test_accuracy.value_or(0), summary.steps, summary.run_folder);
   return {};
 }
 

@@ -110,6 +110,17 @@ struct AtomicFile::OpenFile {
     return 0;
   }
 
+  int WriteAt(int64_t offset, std::span<const std::byte> bytes) const {
+    while (!bytes.empty()) {
+      const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), offset);
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return errno;
+      bytes = bytes.subspan(static_cast<size_t>(written));
+      offset += written;
+    }
+    return 0;
+  }
+
   int Flush() { return WriteThrough({buffer.data(), std::exchange(buffered, 0)}); }
 
   int Append(std::span<const std::byte> bytes) {
@@ -145,6 +156,15 @@ Result<void> AtomicFile::Write(std::span<const std::byte> bytes) {
   return {};
 }
 
+Result<void> AtomicFile::Overwrite(int64_t offset, std::span<const std::byte> bytes) {
+  if (!file_) return Failed(path_ + ": cannot write: committed, or an earlier write failed");
+  int code = file_->Flush();
+  if (code == 0) code = file_->WriteAt(offset, bytes);
+  if (code == 0) return {};
+  file_.reset();
+  return CannotWrite(path_, "write", code);
+}
+
 Result<void> AtomicFile::Commit() {
   if (!file_) return Failed(path_ + ": cannot commit: committed, or an earlier write failed");
   const std::unique_ptr<OpenFile> file = std::move(file_);
@@ -161,6 +181,22 @@ Result<void> WriteFileAtomically(const std::string& path, std::string_view conte
   THIMBLE_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   THIMBLE_TRY(file.Write(std::as_bytes(std::span(content))));
   return file.Commit();
+}
+
+Result<void> RenameFile(const std::string& from, const std::string& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) return CannotWrite(to, "replace", errno);
+  return SyncFolderOf(to);
+}
+
+Result<void> ReplaceFile(const std::string& next, const std::string& path,
+                         const std::string& previous) {
+  // A second name for the old file, then in one go the old one's only other name.
+  const std::string link = previous + ".tmp";
+  ::unlink(link.c_str());
+  if (::link(path.c_str(), link.c_str()) == 0 && ::rename(link.c_str(), previous.c_str()) != 0) {
+    return CannotWrite(previous, "replace", errno);
+  }
+  return RenameFile(next, path);
 }
 
 Result<void> MakeFolder(const std::string& path) {

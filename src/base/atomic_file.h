@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,9 @@ class AtomicFile {
   // Appends. After an error the temporary is gone and every further call fails.
   Result<void> Write(std::span<const std::byte> bytes);
 
+  // Replaces bytes that were written before, from `offset` on. Requires that all of them were.
+  Result<void> Overwrite(int64_t offset, std::span<const std::byte> bytes);
+
   // Syncs, renames, syncs the folder. The last call; afterwards the object holds no file.
   Result<void> Commit();
 
@@ -45,6 +49,15 @@ class AtomicFile {
 
 // Create, Write and Commit in one.
 Result<void> WriteFileAtomically(const std::string& path, std::string_view content);
+
+// Gives the file another name in the same folder, in place of what has that name; lasting.
+Result<void> RenameFile(const std::string& from, const std::string& to);
+
+// Puts the complete file `next` in place of `path` and keeps what was there as `previous`, in the
+// same folder. Whenever the program dies, `path` is the old file or the new one. On a file system
+// without hard links nothing is kept as `previous`.
+Result<void> ReplaceFile(const std::string& next, const std::string& path,
+                         const std::string& previous);
 
 // Makes the folder and its parents where they are missing. kBadInput, with path and reason, where
 // that is impossible or files could not be created in it.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 namespace thimble {
@@ -26,6 +27,11 @@ inline bool FromJson(const nlohmann::ordered_json& json, double& number) {
   number = json.get<double>();
   return true;
 }
+// null where it is not known.
+inline bool FromJson(const nlohmann::ordered_json& json, std::optional<double>& number) {
+  number.reset();
+  return json.is_null() || FromJson(json, number.emplace());
+}
 // Whole numbers that the type can hold.
 template <std::integral T>
 bool FromJson(const nlohmann::ordered_json& json, T& number) {
@@ -40,10 +46,20 @@ bool FromJson(const nlohmann::ordered_json& json, T& number) {
   return true;
 }
 
+// The other way.
+template <class T>
+nlohmann::ordered_json ToJson(const T& member) {
+  return member;
+}
+inline nlohmann::ordered_json ToJson(const std::optional<double>& number) {
+  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
+}
+
 // What each wants, for messages.
 inline const char* ExpectedOf(const std::string&) { return "a text"; }
 inline const char* ExpectedOf(const bool&) { return "true or false"; }
 inline const char* ExpectedOf(const double&) { return "a number"; }
+inline const char* ExpectedOf(const std::optional<double>&) { return "a number or null"; }
 template <std::integral T>
 const char* ExpectedOf(const T&) {
   return std::unsigned_integral<T> ? "a whole number, 0 or more" : "a whole number";

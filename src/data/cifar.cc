@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "thimble/base/check.h"
+#include "thimble/base/crc64.h"
 #include "thimble/base/file_reader.h"
 
 namespace thimble {
@@ -65,14 +66,16 @@ Result<void> CheckLabels(const Layout& layout, const FileReader& reader, int64_t
 }
 
 // Reads every record once, in chunks of about 64 KiB.
-Result<void> CheckAllLabels(const Layout& layout, const FileReader& reader, int64_t records) {
+Result<void> CheckAllLabels(const Layout& layout, const FileReader& reader, int64_t records,
+                            Crc64& checksum) {
   constexpr int64_t kChunkRecords = 21;
   const int64_t record_bytes = layout.record_bytes();
   std::vector<std::byte> chunk(static_cast<size_t>(kChunkRecords * record_bytes));
   for (int64_t first = 0; first < records; first += kChunkRecords) {
     const int64_t count = std::min(kChunkRecords, records - first);
-    THIMBLE_TRY(reader.ReadAt(first * record_bytes,
-                              std::span(chunk).first(static_cast<size_t>(count * record_bytes))));
+    const auto bytes = std::span(chunk).first(static_cast<size_t>(count * record_bytes));
+    THIMBLE_TRY(reader.ReadAt(first * record_bytes, bytes));
+    checksum.Append(bytes);
     for (int64_t i = 0; i < count; ++i) {
       THIMBLE_TRY(CheckLabels(layout, reader, first + i, chunk.data() + i * record_bytes));
     }
@@ -102,7 +105,8 @@ Result<int64_t> CheckSize(const Layout& layout, const FileReader& reader) {
 class CifarDataset final : public ImageDataset {
  public:
   static Result<std::unique_ptr<ImageDataset>> Open(const Layout& layout, const std::string& folder,
-                                                    const std::vector<std::string>& names) {
+                                                    const std::vector<std::string>& names,
+                                                    Crc64& checksum) {
     auto dataset = std::make_unique<CifarDataset>(layout);
     for (const std::string& name : names) {
       auto reader = FileReader::Open(folder + "/" + name);
@@ -112,7 +116,7 @@ class CifarDataset final : public ImageDataset {
         return error;
       }
       THIMBLE_ASSIGN_OR_RETURN(const int64_t records, CheckSize(layout, *reader));
-      THIMBLE_TRY(CheckAllLabels(layout, *reader, records));
+      THIMBLE_TRY(CheckAllLabels(layout, *reader, records, checksum));
       dataset->files_.push_back({std::move(*reader), records});
       dataset->size_ += records;
     }
@@ -176,8 +180,12 @@ Result<CifarData> OpenCifar(CifarVersion version, const std::string& folder) {
         fmt::join(layout.train_files, ", "), fmt::join(layout.test_files, ", ")));
   }
   CifarData data;
-  THIMBLE_ASSIGN_OR_RETURN(data.train, CifarDataset::Open(layout, folder, layout.train_files));
-  THIMBLE_ASSIGN_OR_RETURN(data.test, CifarDataset::Open(layout, folder, layout.test_files));
+  Crc64 checksum;
+  THIMBLE_ASSIGN_OR_RETURN(data.train,
+                           CifarDataset::Open(layout, folder, layout.train_files, checksum));
+  THIMBLE_ASSIGN_OR_RETURN(data.test,
+                           CifarDataset::Open(layout, folder, layout.test_files, checksum));
+  data.checksum = checksum.value();
   return data;
 }
 

@@ -17,6 +17,7 @@ enum class CifarVersion : uint8_t { kCifar10, kCifar100 };
 struct CifarData {
   std::unique_ptr<ImageDataset> train;
   std::unique_ptr<ImageDataset> test;
+  uint64_t checksum = 0;  // CRC-64 of all files, one after the other
 };
 
 // Opens and checks the files of `folder`: they exist, hold whole records (any number of them), and

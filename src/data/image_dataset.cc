@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "thimble/base/sealed_text.h"
 #include "thimble/data/cifar.h"
 #include "thimble/data/shapes_dataset.h"
 #include "thimble/data/split.h"
@@ -58,6 +59,7 @@ Result<ImageData> OpenCifarData(CifarVersion version, std::string_view folder) {
   ImageData data;
   data.train = std::move(cifar.train);
   data.test = std::move(cifar.test);
+  data.identity = FormatSeal(cifar.checksum);
   data.augmentation = Augmentation::kCropFlip;
   return data;
 }
@@ -84,6 +86,9 @@ Result<ImageData> OpenByName(std::string_view spec, const DataOptions& options) 
 Result<ImageData> OpenImageData(std::string_view spec, const DataOptions& options) {
   THIMBLE_ASSIGN_OR_RETURN(ImageData data, OpenByName(spec, options));
   data.name = spec.substr(0, spec.find(':'));
+  data.identity =
+      fmt::format("{}, {} training and {} test images{}{}", data.name, data.train->size(),
+                  data.test->size(), data.identity.empty() ? "" : ", ", data.identity);
   if (options.validation != 0) {
     THIMBLE_ASSIGN_OR_RETURN(DatasetSplit split,
                              SplitDataset(std::move(data.train), options.validation, options.seed));

@@ -49,6 +49,9 @@ struct ImageData {
   std::unique_ptr<ImageDataset> validation;  // null without --validation
   std::unique_ptr<ImageDataset> test;
   Augmentation augmentation = Augmentation::kNone;  // what the usual recipe does to `train`
+  // The same for the same images, wherever their files lie: "cifar10, 50000 training and 10000 test
+  // images, crc64:…"; before any are held out for validation.
+  std::string identity;
 };
 
 // By its name: "train", "validation" or "test". BadInput for others and for a validation set that

@@ -8,6 +8,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/report/text_table.h"
+#include "thimble/train/stop_signal.h"
 
 namespace thimble {
 namespace {
@@ -37,6 +38,22 @@ std::string Status(const Progress& progress, double seconds_left) {
       progress.step, progress.num_steps, progress.loss, 100 * progress.accuracy,
       progress.learning_rate, progress.images_per_second,
       FormatBytes(static_cast<int64_t>(progress.arena_bytes)), Duration(seconds_left));
+}
+
+// What is known: a run that was stopped early may have been evaluated by then, or not.
+std::string Outcome(const TrainSummary& summary) {
+  std::string text;
+  if (summary.test_accuracy)
+    text += fmt::format("test accuracy {:.2f} %, ", 100 * *summary.test_accuracy);
+  if (summary.train_loss) text += fmt::format("train loss {:.4f}, ", *summary.train_loss);
+  return text;
+}
+
+std::string HowToContinue(const TrainSummary& summary) {
+  if (summary.finished) return {};
+  return fmt::format("stopped by {} at step {} of {}, before the end; continue with:\n  {}\n",
+                     SignalName(summary.stop_signal), summary.steps, summary.num_steps,
+                     summary.continue_command);
 }
 
 }  // namespace
@@ -101,11 +118,9 @@ std::string SummaryText(const TrainSummary& summary) {
     row("GPU, by its driver", summary.device_memory.driver_bytes);
     row("of that its context", summary.device_memory.context_bytes);
   }
-  return fmt::format(
-      "\n{}\ntest accuracy {:.2f} %, train loss {:.4f}, {} steps in {}, {:.1f} images/s\n"
-      "run folder: {}\n",
-      table.ToString(), 100 * summary.test_accuracy, summary.train_loss, summary.steps,
-      Duration(summary.seconds), summary.images_per_second, summary.run_folder);
+  return fmt::format("\n{}\n{}{} steps in {}, {:.1f} images/s\n{}run folder: {}\n",
+                     table.ToString(), Outcome(summary), summary.steps, Duration(summary.seconds),
+                     summary.images_per_second, HowToContinue(summary), summary.run_folder);
 }
 
 }  // namespace thimble

@@ -10,6 +10,7 @@
 
 #include "thimble/base/atomic_file.h"
 #include "thimble/base/quote_name.h"
+#include "thimble/train/command_text.h"
 
 namespace thimble {
 namespace {
@@ -18,7 +19,7 @@ constexpr const char* kVersionKey = "thimble.checkpoint_version";
 constexpr const char* kModelKey = "thimble.model";
 constexpr const char* kStepKey = "thimble.step";
 constexpr const char* kSimdKey = "thimble.simd_target";
-constexpr const char* kConfigKey = "thimble.config_digest";
+constexpr const char* kSettingsKey = "thimble.settings";
 constexpr const char* kProgressKey = "thimble.progress";
 
 TensorMetadata ToMetadata(const CheckpointInfo& info) {
@@ -26,7 +27,7 @@ TensorMetadata ToMetadata(const CheckpointInfo& info) {
           {kModelKey, info.model},
           {kStepKey, std::to_string(info.step)},
           {kSimdKey, info.simd_target},
-          {kConfigKey, info.config_digest},
+          {kSettingsKey, info.settings_json},
           {kProgressKey, info.progress_json}};
 }
 
@@ -51,19 +52,46 @@ Result<int64_t> NumberOf(const SafetensorsReader& file, const char* key) {
 Result<CheckpointInfo> InfoOf(const SafetensorsReader& file) {
   // First of all: a newer format may have changed anything else.
   THIMBLE_ASSIGN_OR_RETURN(const int64_t version, NumberOf(file, kVersionKey));
-  if (version < 1 || version > kCheckpointVersion) {
-    return BadInput(fmt::format("{}: expected a checkpoint of format version 1 to {}, found {}: {}",
-                                file.path(), kCheckpointVersion, version,
-                                version < 1 ? "damaged" : "written by a newer Thimble"));
+  if (version != kCheckpointVersion) {
+    return BadInput(fmt::format(
+        "{}: expected a checkpoint of format version {}, found {}: written by {} Thimble",
+        file.path(), kCheckpointVersion, version,
+        version < kCheckpointVersion ? "an older" : "a newer"));
   }
   CheckpointInfo info;
   info.format_version = static_cast<int>(version);
   THIMBLE_ASSIGN_OR_RETURN(info.model, TextOf(file, kModelKey));
   THIMBLE_ASSIGN_OR_RETURN(info.step, NumberOf(file, kStepKey));
   THIMBLE_ASSIGN_OR_RETURN(info.simd_target, TextOf(file, kSimdKey));
-  THIMBLE_ASSIGN_OR_RETURN(info.config_digest, TextOf(file, kConfigKey));
+  THIMBLE_ASSIGN_OR_RETURN(info.settings_json, TextOf(file, kSettingsKey));
   THIMBLE_ASSIGN_OR_RETURN(info.progress_json, TextOf(file, kProgressKey));
   return info;
+}
+
+struct OpenCheckpoint {
+  SafetensorsReader file;
+  CheckpointInfo info;
+};
+
+Result<OpenCheckpoint> OpenFile(const std::string& path) {
+  THIMBLE_ASSIGN_OR_RETURN(SafetensorsReader file, SafetensorsReader::Open(path));
+  THIMBLE_ASSIGN_OR_RETURN(CheckpointInfo info, InfoOf(file));
+  return OpenCheckpoint{std::move(file), std::move(info)};
+}
+
+std::string PreviousPath(const std::string& folder) { return folder + "/previous.safetensors"; }
+
+// Opens the folder's checkpoint. Where it is damaged, the error offers the one before it.
+Result<OpenCheckpoint> Open(const std::string& folder) {
+  const std::string path = CheckpointPath(folder);
+  auto opened = OpenFile(path);
+  if (opened.ok() || opened.error().kind != ErrorKind::kBadInput) return opened;
+  const auto previous = OpenFile(PreviousPath(folder));
+  if (!previous.ok()) return opened;
+  return BadInput(fmt::format(
+      "{}; the checkpoint before it, of step {}, is intact: to continue from there, run: mv {} {}",
+      opened.error().message, previous->info.step, ShellWord(PreviousPath(folder)),
+      ShellWord(path)));
 }
 
 }  // namespace
@@ -74,7 +102,16 @@ Result<void> SaveCheckpoint(const std::string& folder, const CheckpointInfo& inf
                             std::span<const StoredTensor> tensors) {
   THIMBLE_CHECK(info.step >= 0, "step {}", info.step);
   THIMBLE_TRY(MakeFolder(folder));
-  return SaveTensors(CheckpointPath(folder), tensors, ToMetadata(info));
+  const std::string next = folder + "/next.safetensors";
+  THIMBLE_TRY(SaveTensors(next, tensors, ToMetadata(info)));
+  return ReplaceFile(next, CheckpointPath(folder), PreviousPath(folder));
+}
+
+Result<std::optional<int64_t>> ReturnToPreviousCheckpoint(const std::string& folder) {
+  const auto previous = OpenFile(PreviousPath(folder));
+  if (!previous.ok()) return std::optional<int64_t>();
+  THIMBLE_TRY(RenameFile(PreviousPath(folder), CheckpointPath(folder)));
+  return std::optional(previous->info.step);
 }
 
 Result<std::optional<CheckpointInfo>> ReadCheckpointInfo(const std::string& folder) {
@@ -82,23 +119,20 @@ Result<std::optional<CheckpointInfo>> ReadCheckpointInfo(const std::string& fold
   if (::stat(CheckpointPath(folder).c_str(), &status) != 0 && errno == ENOENT) {
     return std::optional<CheckpointInfo>();
   }
-  THIMBLE_ASSIGN_OR_RETURN(const SafetensorsReader file,
-                           SafetensorsReader::Open(CheckpointPath(folder)));
-  THIMBLE_ASSIGN_OR_RETURN(CheckpointInfo info, InfoOf(file));
-  return std::optional(std::move(info));
+  THIMBLE_ASSIGN_OR_RETURN(OpenCheckpoint checkpoint, Open(folder));
+  return std::optional(std::move(checkpoint.info));
 }
 
 Result<CheckpointInfo> LoadCheckpoint(const std::string& folder, const std::string& model,
                                       std::span<const StoredTensor> tensors) {
-  THIMBLE_ASSIGN_OR_RETURN(const SafetensorsReader file,
-                           SafetensorsReader::Open(CheckpointPath(folder)));
-  THIMBLE_ASSIGN_OR_RETURN(CheckpointInfo info, InfoOf(file));
-  if (info.model != model) {
+  THIMBLE_ASSIGN_OR_RETURN(OpenCheckpoint checkpoint, Open(folder));
+  const SafetensorsReader& file = checkpoint.file;
+  if (checkpoint.info.model != model) {
     return BadInput(fmt::format("{}: expected a checkpoint of model {}, found one of {}",
-                                file.path(), QuoteName(model), QuoteName(info.model)));
+                                file.path(), QuoteName(model), QuoteName(checkpoint.info.model)));
   }
   THIMBLE_TRY(LoadTensors(file, tensors, LoadRule::kExact));
-  return info;
+  return std::move(checkpoint.info);
 }
 
 }  // namespace thimble

@@ -1,6 +1,7 @@
 // Checkpoints: all that a run needs to go on, in one file "state.safetensors" of a folder. Tensors
-// are its tensors, everything else its metadata. The previous checkpoint is valid until the next
-// one is complete, so a run may be killed at any moment.
+// are its tensors, everything else its metadata, and a checksum covers all of it. The checkpoint is
+// valid until the next one is complete, so a run may be killed at any moment; then it stays as
+// "previous.safetensors", for the day when the newer one turns out to be damaged.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 namespace thimble {
 
 // Raised when older programs can no longer read what is written.
-inline constexpr int kCheckpointVersion = 1;
+inline constexpr int kCheckpointVersion = 2;
 
 // What a checkpoint says beside its tensors. All strings must be UTF-8.
 struct CheckpointInfo {
@@ -23,8 +24,8 @@ struct CheckpointInfo {
   int64_t step = 0;                         // updates done; not negative
   // Results are the same bits only on the same target: a SIMD target of the CPU, or "cuda-tf32".
   std::string simd_target;
-  std::string config_digest;  // of the settings that a resumed run must share
-  std::string progress_json;  // the trainer's own; not looked into here
+  std::string settings_json;  // what a resumed run must agree with (run_settings.h)
+  std::string progress_json;  // where the run stands (run_state.h); neither is looked into here
 
   friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
 };
@@ -32,12 +33,16 @@ struct CheckpointInfo {
 // The file that holds the checkpoint of `folder`.
 std::string CheckpointPath(const std::string& folder);
 
-// Makes the folder if needed and replaces its checkpoint.
+// Makes the folder if needed, replaces its checkpoint and keeps the one before it.
 Result<void> SaveCheckpoint(const std::string& folder, const CheckpointInfo& info,
                             std::span<const StoredTensor> tensors);
 
+// Puts the checkpoint before the last one back in its place and returns its step; nullopt, with
+// nothing done, where there is none that is intact.
+Result<std::optional<int64_t>> ReturnToPreviousCheckpoint(const std::string& folder);
+
 // nullopt if the folder has no checkpoint or does not exist. kBadInput if there is one that is
-// damaged or of a newer format.
+// damaged or of another format; the message offers the one before it where that is intact.
 Result<std::optional<CheckpointInfo>> ReadCheckpointInfo(const std::string& folder);
 
 // Fills the views. kBadInput, with the views untouched, if there is no checkpoint, it belongs to

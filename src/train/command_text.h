@@ -1,4 +1,4 @@
-// The command that repeats a run.
+// Commands as a user would type them: to repeat a run, to continue it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,14 @@
 
 namespace thimble {
 
-// "thimble train --model …" with every option that differs from its default, quoted for a shell.
-// Without --resume: it would go on with a run that has ended.
+// A word of a shell's command line, in quotes where it needs them.
+std::string ShellWord(const std::string& text);
+
+// "thimble train --model … --data …" with every other option that differs from its default. Without
+// what speaks of the run in --out (--resume, --extend, --overwrite): it begins at the beginning.
 std::string CommandOf(const TrainConfig& config);
+
+// The command that goes on with the run in `run_folder`.
+std::string ContinueCommand(TrainConfig config, const std::string& run_folder);
 
 }  // namespace thimble

@@ -44,6 +44,8 @@ struct TrainConfig {
   std::string simd = "auto";
   std::string out = {};
   bool resume = false;
+  bool extend = false;           // the resumed run may become longer
+  bool overwrite = false;        // the run that is in `out` may go
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
   int64_t eval_every = 1;        // epochs; 0: only at the end
   int64_t report_every = 0;      // epochs; 0: only at the end

@@ -9,9 +9,6 @@
 namespace thimble {
 namespace {
 
-// Far more than all options together need.
-constexpr int64_t kMaxConfigBytes = 1 << 20;
-
 Error ErrorAt(const std::string& path, const toml::source_region& where, const std::string& what) {
   return BadInput(fmt::format("{}:{}: {}", path, where.begin.line, what));
 }

@@ -31,7 +31,7 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
                            MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
   THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::Create(program.program, ops));
-  THIMBLE_TRY(LoadTensors(weights, PersistentTensors(*executor, false), LoadRule::kExact));
+  THIMBLE_TRY(LoadWeights(weights, PersistentTensors(*executor, false)));
   executor->StoreResidents();
   EvaluationRun run;
   THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *dataset));

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "thimble/base/json_member.h"
+#include "thimble/base/sealed_text.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -45,7 +46,9 @@ template <class Summary, class Visit>
 void VisitSummary(Summary& summary, const Visit& visit) {
   visit("run_folder", summary.run_folder);
   visit("finished", summary.finished);
+  visit("stop_signal", summary.stop_signal);
   visit("steps", summary.steps);
+  visit("num_steps", summary.num_steps);
   visit("train_loss", summary.train_loss);
   visit("train_accuracy", summary.train_accuracy);
   visit("test_loss", summary.test_loss);
@@ -75,7 +78,10 @@ void VisitSummary(Summary& summary, const Visit& visit) {
   visit("device_allocations_in_steps", summary.device_allocations_in_steps);
   visit("simd", summary.simd);
   visit("threads", summary.threads);
+  visit("metrics_bytes", summary.metrics_bytes);
+  visit("metrics_checksum", summary.metrics_checksum);
   visit("command", summary.command);
+  visit("continue_command", summary.continue_command);
   visit("version", summary.version);
 }
 
@@ -92,7 +98,10 @@ const char* Expected(const T& member) {
 }
 
 // Runs that are older than these have summaries without them.
-bool MayBeMissing(std::string_view name) { return name == "command" || name == "version"; }
+bool MayBeMissing(std::string_view name) {
+  return name == "command" || name == "version" || name == "stop_signal" || name == "num_steps" ||
+         name == "metrics_bytes" || name == "metrics_checksum" || name == "continue_command";
+}
 
 }  // namespace
 
@@ -113,9 +122,9 @@ std::string EpochMetrics(const EpochReport& report, int64_t step) {
 
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config) {
   Json json;
-  VisitSummary(summary, [&](const char* name, const auto& member) { json[name] = member; });
+  VisitSummary(summary, [&](const char* name, const auto& member) { json[name] = ToJson(member); });
   json["config"] = ConfigJson(config);
-  return json.dump(1) + "\n";
+  return SealJson(json.dump(1));
 }
 
 Result<TrainSummary> SummaryFromJson(std::string_view text) {

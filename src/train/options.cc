@@ -240,6 +240,12 @@ std::vector<Option> MakeOptions() {
       Switch(
           "resume", "continue the run in --out, or start it where there is none", false,
           [](C & c) -> auto& { return c.resume; }),
+      Switch(
+          "extend", "with --resume: the run may become longer than it was started to be", false,
+          [](C & c) -> auto& { return c.extend; }),
+      Switch(
+          "overwrite", "start anew in --out: the run that is there is deleted", false,
+          [](C & c) -> auto& { return c.overwrite; }),
       Integer(
           "checkpoint-every", "steps between checkpoints; 0: at the end of each epoch", false, 0,
           [](C & c) -> auto& { return c.checkpoint_every; }),
@@ -350,6 +356,10 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.augment != "auto" && config.augment != "none" && config.augment != "crop-flip") {
     return WrongValue("augment", config.augment, "auto, none or crop-flip");
   }
+  if (config.resume && config.overwrite) {
+    return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");
+  }
+  if (config.extend && !config.resume) return BadInput("--extend: only with --resume");
   if (auto recompute = ParseRecompute(config.recompute); !recompute.ok()) return recompute.error();
   if (config.conv != "direct" && config.conv != "winograd") {
     return WrongValue("conv", config.conv, "direct or winograd");

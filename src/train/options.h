@@ -34,6 +34,9 @@ const Option* FindOption(std::string_view name);
 // wrong.
 Result<void> CheckConfig(const TrainConfig& config);
 
+// Far more than all options together need.
+inline constexpr int64_t kMaxConfigBytes = 1 << 20;
+
 // Reads a TOML file of options into `config`. Unknown keys and wrong types are errors with their
 // line.
 Result<void> ReadConfigFile(const std::string& path, TrainConfig& config);

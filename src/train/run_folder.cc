@@ -2,24 +2,26 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "thimble/base/atomic_file.h"
 #include "thimble/base/file_reader.h"
+#include "thimble/base/sealed_text.h"
 #include "thimble/model/model_file.h"
+#include "thimble/train/checkpoint.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
 
 constexpr std::string_view kConfigFile = "config.toml";
-constexpr std::string_view kMetricsFile = "metrics.jsonl";
 constexpr std::string_view kModelFile = "model.toml";
 
 bool Exists(const std::string& path) {
@@ -35,13 +37,29 @@ std::string WithoutSeparators(std::string name) {
   return name;
 }
 
-std::string FreeName(const TrainConfig& config) {
+std::string NumberedName(const TrainConfig& config, int number) {
   const std::string data = config.data.substr(0, config.data.find(':'));
-  const std::string model = WithoutSeparators(ModelName(config.model));
-  for (int number = 1;; ++number) {
-    std::string path = fmt::format("runs/{}-{}-{}", model, data, number);
-    if (!Exists(path)) return path;
+  return fmt::format("runs/{}-{}-{}", WithoutSeparators(ModelName(config.model)), data, number);
+}
+
+// Makes the folder and its parents, and remembers those that were missing, the deepest first.
+Result<void> MakeMissing(const std::string& path, std::vector<std::string>& made) {
+  std::vector<std::string> missing;
+  for (std::filesystem::path folder = path; !folder.empty() && !Exists(folder);
+       folder = folder.parent_path()) {
+    missing.push_back(folder);
+    if (folder == folder.parent_path()) break;
   }
+  if (auto result = MakeFolder(path); !result.ok()) return WithContext("--out", result.error());
+  made = std::move(missing);
+  return {};
+}
+
+// A sealed file is what it was when it was written.
+Result<void> CheckSealOf(const std::string& path, int64_t max_bytes) {
+  const auto text = ReadSealedFile(path, max_bytes);
+  if (!text.ok()) return text.error();
+  return {};
 }
 
 Result<void> CheckSameRun(const std::string& path, const TrainConfig& config) {
@@ -58,91 +76,125 @@ Result<void> CheckSameRun(const std::string& path, const TrainConfig& config) {
 }  // namespace
 
 Result<void> ReadRunConfig(const std::string& run_folder, TrainConfig& config) {
-  THIMBLE_TRY(ReadConfigFile(fmt::format("{}/{}", run_folder, kConfigFile), config));
-  if (IsModelFile(config.model)) config.model = fmt::format("{}/{}", run_folder, kModelFile);
-  return {};
+  const std::string path = fmt::format("{}/{}", run_folder, kConfigFile);
+  THIMBLE_TRY(CheckSealOf(path, kMaxConfigBytes));
+  THIMBLE_TRY(ReadConfigFile(path, config));
+  if (!IsModelFile(config.model)) return {};
+  config.model = fmt::format("{}/{}", run_folder, kModelFile);
+  return CheckSealOf(config.model, kMaxModelFileBytes);
 }
 
 Result<RunFolder> RunFolder::Open(const TrainConfig& config) {
   if (config.out.empty() && config.resume) return BadInput("--resume needs --out FOLDER");
-  RunFolder folder(config.out.empty() ? FreeName(config) : config.out);
-  if (Exists(folder.File(kConfigFile))) {
-    if (!config.resume) {
-      return BadInput(
-          fmt::format("--out {}: holds a run already; add --resume to continue it, or "
-                      "choose another folder",
-                      folder.path_));
-    }
-    THIMBLE_TRY(CheckSameRun(folder.File(kConfigFile), config));
-  }
-  if (auto made = MakeFolder(folder.path_); !made.ok()) return WithContext("--out", made.error());
-  if (access(folder.path_.c_str(), W_OK) != 0) {
-    return BadInput(
-        fmt::format("--out {}: cannot be written: {}", folder.path_, std::strerror(errno)));
-  }
+  RunFolder folder;
+  THIMBLE_TRY(folder.Make(config));
+  THIMBLE_TRY(folder.Lock());
+  THIMBLE_TRY(folder.CheckRun(config));
   return folder;
+}
+
+Result<void> RunFolder::Make(const TrainConfig& config) {
+  path_ = config.out;
+  if (!config.out.empty()) return MakeMissing(path_, made_);
+  THIMBLE_TRY(MakeMissing("runs", made_));
+  // Several programs may look for a free name at once: the one that makes the folder has it.
+  for (int number = 1;; ++number) {
+    path_ = NumberedName(config, number);
+    if (mkdir(path_.c_str(), 0777) == 0) break;
+    if (errno == EEXIST) continue;
+    return BadInput(fmt::format("--out {}: cannot be made: {}", path_, std::strerror(errno)));
+  }
+  made_.insert(made_.begin(), path_);
+  return {};
+}
+
+Result<void> RunFolder::Lock() {
+  descriptor_ = open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor_ < 0) {
+    return BadInput(fmt::format("--out {}: cannot be opened: {}", path_, std::strerror(errno)));
+  }
+  // File systems without locks answer something else: then the run goes on unlocked.
+  if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
+  return Failed(fmt::format("--out {}: another process is using this run folder", path_));
+}
+
+Result<void> RunFolder::CheckRun(const TrainConfig& config) const {
+  const bool configured = Exists(File(kConfigFile));
+  const bool begun = Exists(CheckpointPath(checkpoint_folder()));
+  if (!configured && !begun) return {};
+  if (!config.resume && !config.overwrite) {
+    return BadInput(fmt::format(
+        "--out {}: holds a run already; add --resume to continue it or --overwrite to start anew, "
+        "or choose another folder",
+        path_));
+  }
+  if (!config.resume || !configured) return {};
+  THIMBLE_TRY(CheckSealOf(File(kConfigFile), kMaxConfigBytes));
+  return begun ? Result<void>() : CheckSameRun(File(kConfigFile), config);
 }
 
 RunFolder::RunFolder(RunFolder&& other) noexcept { *this = std::move(other); }
 
 RunFolder& RunFolder::operator=(RunFolder&& other) noexcept {
   std::swap(path_, other.path_);
-  std::swap(metrics_file_, other.metrics_file_);
-  std::swap(metrics_bytes_, other.metrics_bytes_);
+  std::swap(descriptor_, other.descriptor_);
+  std::swap(made_, other.made_);
   return *this;
 }
 
 RunFolder::~RunFolder() {
-  if (metrics_file_ >= 0) close(metrics_file_);
+  // Fails, as it should, for a folder that holds something.
+  for (const std::string& folder : made_) rmdir(folder.c_str());
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+Result<void> RunFolder::CheckStillThere() const {
+  struct stat opened {};
+  struct stat named {};
+  if (fstat(descriptor_, &opened) == 0 && stat(path_.c_str(), &named) == 0 &&
+      opened.st_dev == named.st_dev && opened.st_ino == named.st_ino) {
+    return {};
+  }
+  return Failed(
+      fmt::format("{}: the run folder was deleted or moved while the run used it", path_));
 }
 
 Result<void> RunFolder::Write(std::string_view name, std::string_view content) const {
+  THIMBLE_TRY(CheckStillThere());
   return WriteFileAtomically(File(name), content);
 }
 
-Result<void> RunFolder::KeepModelFile(const std::string& path, const std::string& text) const {
+Result<void> RunFolder::CheckModelFile(const std::string& path, const std::string& text) const {
   // Nothing decides results before there are settings: a copy without them is left of a start that
   // failed.
-  if (Exists(File(kConfigFile))) {
-    THIMBLE_ASSIGN_OR_RETURN(const std::string kept,
-                             ReadWholeFile(File(kModelFile), kMaxModelFileBytes));
-    if (kept == text) return {};
-    return BadInput(
-        fmt::format("--resume {0}: {1} is not what it was when this run was started; --model {2} "
-                    "goes on with the network as it was",
-                    path_, path, File(kModelFile)));
-  }
-  return Write(kModelFile, text);
+  if (!Exists(File(kConfigFile))) return {};
+  THIMBLE_ASSIGN_OR_RETURN(const std::string kept,
+                           ReadSealedFile(File(kModelFile), kMaxModelFileBytes));
+  if (WithoutSeal(kept) == WithoutSeal(SealToml(text))) return {};
+  return BadInput(
+      fmt::format("--resume {0}: {1} is not what it was when this run was started; --model {2} "
+                  "goes on with the network as it was",
+                  path_, path, File(kModelFile)));
 }
 
-Result<void> RunFolder::StartMetrics(int64_t size_bytes) {
-  const std::string path = File(kMetricsFile);
-  const auto failed = [&] { return Failed(fmt::format("{}: {}", path, std::strerror(errno))); };
-  metrics_file_ = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (metrics_file_ < 0) return failed();
-  struct stat info {};
-  if (fstat(metrics_file_, &info) != 0) return failed();
-  // What came after the checkpoint will be written again; a lost tail (power failure) is left out.
-  metrics_bytes_ = std::min<int64_t>(size_bytes, info.st_size);
-  if (ftruncate(metrics_file_, metrics_bytes_) != 0) return failed();
-  if (lseek(metrics_file_, metrics_bytes_, SEEK_SET) < 0) return failed();
-  return {};
+Result<void> RunFolder::KeepModelFile(const std::string& text) const {
+  return Write(kModelFile, SealToml(text));
 }
 
-Result<void> RunFolder::AppendMetrics(std::string line) {
-  line += '\n';
-  const char* next = line.data();
-  size_t left = line.size();
-  while (left > 0) {
-    const ssize_t written = write(metrics_file_, next, left);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      return Failed(fmt::format("{}: {}", File(kMetricsFile), std::strerror(errno)));
-    }
-    next += written;
-    left -= static_cast<size_t>(written);
+Result<void> RunFolder::Remove(std::string_view name) const {
+  if (unlink(File(name).c_str()) == 0 || errno == ENOENT) return {};
+  return Failed(fmt::format("{}: cannot be removed: {}", File(name), std::strerror(errno)));
+}
+
+Result<void> RunFolder::Clear() const {
+  THIMBLE_TRY(CheckStillThere());
+  // What makes it a run goes first: whenever this ends, what is left is no run or a whole one.
+  for (const char* name :
+       {"checkpoint/state.safetensors", "checkpoint/previous.safetensors",
+        "checkpoint/next.safetensors", "config.toml", "model.toml", "plan.json", "metrics.jsonl",
+        "summary.json", "weights.safetensors", "best.safetensors", "report.html"}) {
+    THIMBLE_TRY(Remove(name));
   }
-  metrics_bytes_ += static_cast<int64_t>(line.size());
   return {};
 }
 

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "thimble/base/json_member.h"
+
 namespace thimble {
 namespace {
 
@@ -20,37 +22,34 @@ void ForEachMember(State& state, Visit visit) {
   visit("best_epoch", state.best_epoch);
   visit("seconds", state.seconds);
   visit("metrics_bytes", state.metrics_bytes);
+  visit("metrics_checksum", state.metrics_checksum);
 }
 
-bool ReadNumber(const nlohmann::json& json, double& number) {
-  if (!json.is_number()) return false;
-  number = json.get<double>();
-  return true;
+template <class T>
+bool ReadMember(const nlohmann::ordered_json& json, T& member) {
+  return FromJson(json, member);
 }
-
 // All counts are 0 or more.
-bool ReadNumber(const nlohmann::json& json, int64_t& number) {
-  if (!json.is_number_integer()) return false;
-  number = json.get<int64_t>();
-  return number >= 0;
+bool ReadMember(const nlohmann::ordered_json& json, int64_t& number) {
+  return FromJson(json, number) && number >= 0;
 }
 
 }  // namespace
 
 std::string ToJson(const RunState& state) {
   nlohmann::ordered_json json;
-  ForEachMember(state, [&](const char* name, const auto& member) { json[name] = member; });
+  ForEachMember(state, [&](const char* name, const auto& member) { json[name] = ToJson(member); });
   return json.dump();
 }
 
 Result<RunState> RunStateFromJson(const std::string& text) {
-  const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return BadInput("progress is not a JSON object");
   RunState state;
   std::string wrong;
   ForEachMember(state, [&](const char* name, auto& member) {
     const auto found = json.find(name);
-    if (found == json.end() || !ReadNumber(*found, member)) wrong = name;
+    if (found == json.end() || !ReadMember(*found, member)) wrong = name;
   });
   if (!wrong.empty()) return BadInput("progress: '" + wrong + "' is missing or impossible");
   return state;

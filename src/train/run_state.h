@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "thimble/base/result.h"
@@ -14,15 +15,17 @@ struct RunState {
   double loss_sum = 0;
   int64_t correct = 0;
   int64_t samples = 0;
-  // Of the last finished epoch and the best one.
-  double train_loss = 0;
-  double train_accuracy = 0;
-  double test_loss = 0;
-  double test_accuracy = 0;
-  double best_accuracy = -1;
+  // Of the last finished epoch, the last evaluation and the best one; unknown before there was one.
+  std::optional<double> train_loss;
+  std::optional<double> train_accuracy;
+  std::optional<double> test_loss;
+  std::optional<double> test_accuracy;
+  std::optional<double> best_accuracy;
   int64_t best_epoch = 0;
   double seconds = 0;  // spent in the loop by all sessions of the run
+  // What metrics.jsonl holds up to here (metrics_file.h).
   int64_t metrics_bytes = 0;
+  uint64_t metrics_checksum = 0;
 
   friend bool operator==(const RunState&, const RunState&) = default;
 };

@@ -105,6 +105,12 @@ Result<void> CheckSpecNames(std::span<const TensorSpec> specs) {
 
 }  // namespace
 
+size_t FindSafetensorsSeal(std::string_view header) {
+  const std::string member = fmt::format("\"{}\":\"", kChecksumKey);
+  const size_t found = header.find(member);
+  return found == std::string_view::npos ? found : found + member.size();
+}
+
 Result<SafetensorsHeader> ParseSafetensorsHeader(std::string_view text, int64_t data_bytes) {
   THIMBLE_ASSIGN_OR_RETURN(SafetensorsHeader header, ParseSafetensorsJson(text, data_bytes));
   THIMBLE_TRY(CheckNamesDiffer(header.tensors));

@@ -28,6 +28,12 @@ inline constexpr int64_t kSafetensorsMaxHeaderBytes = 100'000'000;
 
 using TensorMetadata = std::map<std::string, std::string>;
 
+// The metadata under which a file of Thimble carries a checksum of itself: a seal over all its
+// bytes (base/sealed_text.h). Other programs' files have none.
+inline constexpr std::string_view kChecksumKey = "thimble.checksum";
+// Where the seal begins in these bytes of a header; npos where there is none.
+size_t FindSafetensorsSeal(std::string_view header);
+
 // A tensor to be written.
 struct TensorSpec {
   std::string name;

@@ -6,7 +6,9 @@
 #include <numeric>
 #include <utility>
 
+#include "thimble/base/crc64.h"
 #include "thimble/base/quote_name.h"
+#include "thimble/base/sealed_text.h"
 
 namespace thimble {
 namespace {
@@ -31,6 +33,39 @@ Result<int64_t> ReadHeaderLength(const FileReader& file) {
   return static_cast<int64_t>(length);
 }
 
+// The checksum of the whole file, whose first bytes are `beginning`, with zeros in its seal.
+Result<uint64_t> ChecksumOf(const FileReader& file, std::string_view beginning, size_t seal) {
+  // Large enough that system calls do not matter, small against any arena.
+  constexpr int64_t kPieceBytes = 64 << 10;
+  Crc64 checksum;
+  checksum.Append(beginning.substr(0, seal));
+  checksum.Append(kOpenSeal);
+  checksum.Append(beginning.substr(seal + kOpenSeal.size()));
+  std::vector<std::byte> buffer(kPieceBytes);
+  for (auto at = static_cast<int64_t>(beginning.size()); at < file.size_bytes();) {
+    const auto piece = std::min(kPieceBytes, file.size_bytes() - at);
+    const auto bytes = std::span(buffer).first(static_cast<size_t>(piece));
+    THIMBLE_TRY(file.ReadAt(at, bytes));
+    checksum.Append(bytes);
+    at += piece;
+  }
+  return checksum.value();
+}
+
+// Compares the file with its own checksum. `said` is what its metadata has.
+Result<void> CheckChecksum(const FileReader& file, std::string_view beginning,
+                           std::string_view said) {
+  const size_t seal = FindSafetensorsSeal(beginning);
+  const bool there = seal != beginning.npos && beginning.substr(seal).starts_with(said) &&
+                     said.size() == kOpenSeal.size();
+  THIMBLE_ASSIGN_OR_RETURN(const uint64_t checksum,
+                           there ? ChecksumOf(file, beginning, seal) : Result(uint64_t{0}));
+  if (there && said == FormatSeal(checksum)) return {};
+  return BadInput(fmt::format(
+      "{}: is damaged, or another program changed it: its checksum is {}, it says {}", file.path(),
+      there ? FormatSeal(checksum) : "not where it should be", QuoteName(std::string(said))));
+}
+
 }  // namespace
 
 SafetensorsReader::SafetensorsReader(std::string path, FileReader file, int64_t data_start,
@@ -49,11 +84,17 @@ Result<SafetensorsReader> SafetensorsReader::Open(const std::string& path) {
   THIMBLE_ASSIGN_OR_RETURN(FileReader file, FileReader::Open(path));
   const Result<int64_t> length = ReadHeaderLength(file);
   if (!length.ok()) return WithContext(path, length.error());
-  std::string text(static_cast<size_t>(*length), '\0');
-  THIMBLE_TRY(file.ReadAt(kSafetensorsPrefixBytes, std::as_writable_bytes(std::span(text))));
   const int64_t data_start = kSafetensorsPrefixBytes + *length;
-  Result<SafetensorsHeader> header = ParseSafetensorsHeader(text, file.size_bytes() - data_start);
+  std::string beginning(static_cast<size_t>(data_start), '\0');
+  THIMBLE_TRY(file.ReadAt(0, std::as_writable_bytes(std::span(beginning))));
+  Result<SafetensorsHeader> header = ParseSafetensorsHeader(
+      std::string_view(beginning).substr(kSafetensorsPrefixBytes), file.size_bytes() - data_start);
   if (!header.ok()) return WithContext(path, header.error());
+  if (const auto said = header->metadata.find(std::string(kChecksumKey));
+      said != header->metadata.end()) {
+    THIMBLE_TRY(CheckChecksum(file, beginning, said->second));
+    header->metadata.erase(said);
+  }
   return SafetensorsReader(path, std::move(file), data_start, std::move(header).value());
 }
 

@@ -18,11 +18,13 @@ namespace thimble {
 // name the file, the byte and what was expected there.
 class SafetensorsReader {
  public:
+  // A file that carries a checksum of itself is read once from end to end to compare.
   static Result<SafetensorsReader> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
   // In the order of their data. Includes tensors of types that cannot be read.
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
+  // Without the checksum.
   const TensorMetadata& metadata() const { return header_.metadata; }
   // nullptr if there is none. The pointer lives as long as the reader.
   const TensorEntry* Find(std::string_view name) const;

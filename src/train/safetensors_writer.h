@@ -1,4 +1,6 @@
-// Writing a safetensors file piece by piece; no tensor is ever held in memory.
+// Writing a safetensors file piece by piece; no tensor is ever held in memory. The file carries a
+// checksum of all its bytes in its metadata (see base/sealed_text.h), which SafetensorsReader
+// checks.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +9,7 @@
 #include <string>
 
 #include "thimble/base/atomic_file.h"
+#include "thimble/base/crc64.h"
 #include "thimble/base/result.h"
 #include "thimble/train/safetensors_header.h"
 
@@ -16,8 +19,9 @@ namespace thimble {
 // previous file of that name stays as it was; without Finish, nothing remains of this one.
 class SafetensorsWriter {
  public:
-  // Writes the header. The data lie in the order of `specs`; list larger types before smaller ones,
-  // since PyTorch wants each tensor at a multiple of its element's size.
+  // Writes the header, with `metadata` and the place of the checksum. The data lie in the order of
+  // `specs`; list larger types before smaller ones, since PyTorch wants each tensor at a multiple
+  // of its element's size.
   static Result<SafetensorsWriter> Create(const std::string& path,
                                           std::span<const TensorSpec> specs,
                                           const TensorMetadata& metadata);
@@ -30,10 +34,13 @@ class SafetensorsWriter {
   Result<void> Finish();
 
  private:
-  SafetensorsWriter(AtomicFile file, int64_t missing_bytes);
+  SafetensorsWriter(AtomicFile file, int64_t missing_bytes, int64_t seal_offset);
+  Result<void> Write(std::span<const std::byte> bytes);
 
   AtomicFile file_;
   int64_t missing_bytes_ = 0;  // of the data, not appended yet
+  int64_t seal_offset_ = 0;    // where in the file the checksum will stand
+  Crc64 checksum_;             // of what was written so far
 };
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <functional>
 #include <string_view>
@@ -124,6 +125,27 @@ Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> 
                          LoadRule rule) {
   THIMBLE_ASSIGN_OR_RETURN(const SafetensorsReader file, SafetensorsReader::Open(path));
   return LoadTensors(file, tensors, rule);
+}
+
+std::string FindNotFinite(std::span<const StoredTensor> tensors) {
+  for (const StoredTensor& tensor : tensors) {
+    if (tensor.view.dtype != DType::kF32) continue;
+    const std::span<const float> elements = tensor.view.As<float>();
+    const auto found =
+        std::ranges::find_if(elements, [](float element) { return !std::isfinite(element); });
+    if (found == elements.end()) continue;
+    return fmt::format("tensor {} has {} at element {}", QuoteName(tensor.name), *found,
+                       found - elements.begin());
+  }
+  return {};
+}
+
+Result<void> LoadWeights(const std::string& path, std::span<const StoredTensor> tensors) {
+  THIMBLE_TRY(LoadTensors(path, tensors, LoadRule::kExact));
+  const std::string found = FindNotFinite(tensors);
+  if (found.empty()) return {};
+  return BadInput(fmt::format("{}: {}: weights must be finite; these come from a run that diverged",
+                              path, found));
 }
 
 }  // namespace thimble

@@ -41,4 +41,12 @@ Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> 
 Result<void> LoadTensors(const SafetensorsReader& file, std::span<const StoredTensor> tensors,
                          LoadRule rule);
 
+// "tensor "conv1.weight" has nan at element 17", for the first number that is not finite, as a run
+// that diverges leaves them behind; empty where all are.
+std::string FindNotFinite(std::span<const StoredTensor> tensors);
+
+// Weights to start from or to evaluate: exactly these tensors, all of them finite. kBadInput
+// otherwise; where only a number is wrong, the views are filled.
+Result<void> LoadWeights(const std::string& path, std::span<const StoredTensor> tensors);
+
 }  // namespace thimble

@@ -1,33 +1,41 @@
 #include "thimble/train/stop_signal.h"
 
-#include <signal.h>
+#include <fmt/format.h>
 
 namespace thimble {
 namespace {
 
-volatile sig_atomic_t stop_requested = 0;
+volatile sig_atomic_t stop_signal = 0;
 
-void Handle(int signal_number) {
-  stop_requested = 1;
-  signal(signal_number, SIG_DFL);
+void Handle(int number) {
+  if (stop_signal == 0) stop_signal = number;
+  signal(number, SIG_DFL);
 }
 
 }  // namespace
 
 StopSignal::StopSignal() {
-  stop_requested = 0;
+  stop_signal = 0;
   struct sigaction action {};
   action.sa_handler = &Handle;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
+  for (size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], nullptr, &before_[i]);
+    if (before_[i].sa_handler != SIG_IGN) sigaction(kSignals[i], &action, nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
-  signal(SIGTERM, SIG_DFL);
-  signal(SIGINT, SIG_DFL);
+  for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
-bool StopSignal::requested() const { return stop_requested != 0; }
+int StopSignal::number() const { return stop_signal; }
+
+std::string SignalName(int number) {
+  if (number == SIGTERM) return "SIGTERM";
+  if (number == SIGINT) return "SIGINT";
+  if (number == SIGHUP) return "SIGHUP";
+  return fmt::format("signal {}", number);
+}
 
 }  // namespace thimble

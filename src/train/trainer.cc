@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "thimble/base/sealed_text.h"
 #include "thimble/base/version.h"
 #include "thimble/data/batches.h"
 #include "thimble/device/cpu/arena.h"
@@ -16,8 +17,10 @@
 #include "thimble/train/command_text.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/metrics.h"
+#include "thimble/train/metrics_file.h"
 #include "thimble/train/options.h"
 #include "thimble/train/run_folder.h"
+#include "thimble/train/run_settings.h"
 #include "thimble/train/run_state.h"
 #include "thimble/train/schedule.h"
 #include "thimble/train/step_queue.h"
@@ -42,6 +45,8 @@ class Trainer {
   Result<TrainSummary> Run() {
     stop_.emplace();
     THIMBLE_TRY(Prepare());
+    THIMBLE_TRY(OpenFolder());
+    if (checkpoint_ && checkpoint_->step == schedule_span_.num_steps) return FinishedBefore();
     THIMBLE_TRY(StartOrResume());
     THIMBLE_TRY(Loop());
     return Finish();
@@ -52,8 +57,14 @@ class Trainer {
   std::string Target() const;
   Result<void> ChooseTarget();
   Result<void> Prepare();
+  // Takes the run folder and makes sure that this is the run to go on with, if there is one.
+  Result<void> OpenFolder();
+  Result<void> CheckCheckpoint();
+  // What was said at the end of a run that has nothing left to do.
+  Result<TrainSummary> FinishedBefore();
   Result<void> StartOrResume();
   Result<void> Restore();
+  Result<void> StartFiles();
   Result<void> Loop();
   // Enqueues the next step.
   Result<void> Launch();
@@ -63,7 +74,10 @@ class Trainer {
   Result<void> FinishStep();
   Result<void> Collect();
   Result<void> EndEpoch();
-  Result<void> CheckFinite(const char* what, double loss) const;
+  Result<void> CheckFinite(const char* what, double loss);
+  // Before tensors are saved: nothing that has diverged replaces a good file.
+  Result<void> CheckTensors();
+  Error Diverged(const std::string& what) const;
   Result<void> LogStep(double loss, double learning_rate);
   Result<void> SaveCheckpointNow();
   Result<void> SaveWeights(const std::string& name);
@@ -100,12 +114,17 @@ class Trainer {
   TrainingProgram program_;
   int64_t plain_arena_bytes_ = 0;
   std::optional<RunFolder> folder_;
+  std::optional<MetricsFile> metrics_;
+  std::optional<CheckpointInfo> checkpoint_;  // that the run goes on from
+  RunSettings settings_;
   std::unique_ptr<Executor> executor_;
   std::optional<StepQueue> queue_;
   Schedule schedule_;
   ScheduleSpan schedule_span_;
   RunState state_;                  // as of the last step whose results are known
   int64_t launched_ = 0;            // steps; those behind state_.step are under way
+  int64_t checkpoint_step_ = -1;    // of the last checkpoint; none yet
+  int64_t checked_step_ = -1;       // behind which all tensors were last seen to be finite
   std::optional<StopSignal> stop_;  // from the very start: a run is stopped politely or not at all
   Clock::time_point started_;
   double seconds_before_ = 0;  // by earlier sessions of this run
@@ -154,34 +173,84 @@ Result<void> Trainer::Prepare() {
                            PlainArenaBytes(config_, model, CountsOf(data_), ops_));
   batches_.emplace(*data_.train, program_.batch, config_.seed);
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
-  schedule_span_.num_steps =
-      config_.steps > 0 ? config_.steps : config_.epochs * schedule_span_.steps_per_epoch;
+  THIMBLE_ASSIGN_OR_RETURN(
+      schedule_span_.num_steps,
+      StepsOf(config_, schedule_span_.steps_per_epoch, program_.runs_per_step()));
   schedule_span_.warmup_steps = config_.warmup_steps;
   return {};
 }
 
-Result<void> Trainer::StartOrResume() {
+Result<void> Trainer::OpenFolder() {
   THIMBLE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(config_));
   const ImageClassifier& model = program_.model;
+  settings_ = SettingsOf(config_, model, data_.identity, schedule_span_.num_steps);
+  if (config_.overwrite) return {};
   if (!model.file_text.empty()) {
-    THIMBLE_TRY(folder_->KeepModelFile(config_.model, model.file_text));
+    THIMBLE_TRY(folder_->CheckModelFile(config_.model, model.file_text));
   }
-  THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
-                           ReadCheckpointInfo(folder_->checkpoint_folder()));
+  THIMBLE_ASSIGN_OR_RETURN(checkpoint_, ReadCheckpointInfo(folder_->checkpoint_folder()));
+  return checkpoint_ ? CheckCheckpoint() : Result<void>();
+}
+
+Result<void> Trainer::CheckCheckpoint() {
+  const std::string path = CheckpointPath(folder_->checkpoint_folder());
+  const auto saved = SettingsFromJson(checkpoint_->settings_json);
+  if (!saved.ok()) return WithContext(path, saved.error());
+  if (auto same = CheckSameSettings(*saved, settings_, config_.extend); !same.ok()) {
+    return WithContext("--resume " + folder_->path(), same.error());
+  }
+  if (checkpoint_->step > saved->steps) {
+    return BadInput(fmt::format("{}: is of step {} of a run of {} steps", path, checkpoint_->step,
+                                saved->steps));
+  }
+  if (saved->steps < settings_.steps) {
+    ScheduleSpan before = schedule_span_;
+    before.num_steps = saved->steps;
+    observer_.OnMessage(DescribeExtension(schedule_, config_.learning_rate, before, schedule_span_,
+                                          checkpoint_->step));
+  }
+  return {};
+}
+
+Result<TrainSummary> Trainer::FinishedBefore() {
+  const std::string path = folder_->File("summary.json");
+  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadSealedFile(path, kMaxSummaryBytes));
+  auto summary = SummaryFromJson(text);
+  if (!summary.ok()) return WithContext(path, summary.error());
+  observer_.OnMessage(fmt::format(
+      "this run has done all its {} steps: nothing to do; --extend with more --epochs or --steps "
+      "would make it longer",
+      schedule_span_.num_steps));
+  return summary;
+}
+
+Result<void> Trainer::StartOrResume() {
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed);
-  if (checkpoint) {
+  if (checkpoint_) {
     // A model file is the same by what is in it, whatever it is called by now.
-    if (!model.file_text.empty()) program_.model.name = checkpoint->model;
+    if (!program_.model.file_text.empty()) program_.model.name = checkpoint_->model;
     THIMBLE_TRY(Restore());
   } else if (!config_.init.empty()) {
-    THIMBLE_TRY(LoadTensors(config_.init, PersistentTensors(*executor_, false), LoadRule::kExact));
+    THIMBLE_TRY(LoadWeights(config_.init, PersistentTensors(*executor_, false)));
   }
   executor_->StoreResidents();
+  return StartFiles();
+}
+
+// Everything that could be refused was: from here on the folder holds this run.
+Result<void> Trainer::StartFiles() {
+  if (config_.overwrite) THIMBLE_TRY(folder_->Clear());
+  THIMBLE_TRY(folder_->Remove("summary.json"));  // of a session that was stopped
+  THIMBLE_ASSIGN_OR_RETURN(metrics_,
+                           MetricsFile::Open(folder_->File("metrics.jsonl"), state_.metrics_bytes,
+                                             state_.metrics_checksum));
+  const std::string& model_text = program_.model.file_text;
+  if (!model_text.empty()) THIMBLE_TRY(folder_->KeepModelFile(model_text));
   // Also where a run goes on: it may have got more epochs or other threads.
-  THIMBLE_TRY(folder_->Write("config.toml", ToToml(config_)));
-  THIMBLE_TRY(folder_->Write("plan.json", ToJson(RecordOf(program_, ops_, plain_arena_bytes_))));
-  return folder_->StartMetrics(state_.metrics_bytes);
+  THIMBLE_TRY(folder_->Write("config.toml", SealToml(ToToml(config_))));
+  return folder_->Write("plan.json",
+                        SealJson(ToJson(RecordOf(program_, ops_, plain_arena_bytes_))));
 }
 
 Result<void> Trainer::Restore() {
@@ -196,6 +265,7 @@ Result<void> Trainer::Restore() {
                                 loaded.step, state->step));
   }
   state_ = *state;
+  checkpoint_step_ = state_.step;
   seconds_before_ = state_.seconds;
   observer_.OnMessage(fmt::format("resuming at step {}", state_.step));
   return {};
@@ -214,8 +284,9 @@ Result<void> Trainer::Loop() {
   while (!queue_->empty()) THIMBLE_TRY(FinishStep());
   if (!done()) {
     THIMBLE_TRY(SaveCheckpointNow());
-    observer_.OnMessage(fmt::format("stopped at step {} of {}; continue with --resume --out {}",
-                                    state_.step, schedule_span_.num_steps, folder_->path()));
+    observer_.OnMessage(fmt::format(
+        "stopped by {} at step {} of {}; continue with: {}", SignalName(stop_->number()),
+        state_.step, schedule_span_.num_steps, ContinueCommand(config_, folder_->path())));
   }
   return {};
 }
@@ -236,7 +307,8 @@ Result<void> Trainer::Launch() {
 Result<void> Trainer::FinishStep() {
   THIMBLE_TRY(Collect());
   if (epoch_ends(state_.step)) THIMBLE_TRY(EndEpoch());
-  if (checkpoint_due(state_.step) || done()) THIMBLE_TRY(SaveCheckpointNow());
+  // The last one is saved behind everything else: a run that has it is finished.
+  if (checkpoint_due(state_.step) && !done()) THIMBLE_TRY(SaveCheckpointNow());
   return {};
 }
 
@@ -258,13 +330,36 @@ Result<void> Trainer::Collect() {
   return LogStep(run.loss, rate);
 }
 
-// Nothing is saved once training has diverged.
-Result<void> Trainer::CheckFinite(const char* what, double loss) const {
+Result<void> Trainer::CheckFinite(const char* what, double loss) {
   if (std::isfinite(loss)) return {};
+  // Finite weights that make such a loss are as lost as others.
+  if (checkpoint_step_ == state_.step) {
+    THIMBLE_ASSIGN_OR_RETURN(const std::optional<int64_t> previous,
+                             ReturnToPreviousCheckpoint(folder_->checkpoint_folder()));
+    if (previous) checkpoint_step_ = *previous;
+  }
+  return Diverged(fmt::format("the {} is {} at step {}", what, loss, state_.step + 1));
+}
+
+Result<void> Trainer::CheckTensors() {
+  executor_->FetchResidents();
+  if (checked_step_ == state_.step) return {};
+  const std::string found = FindNotFinite(PersistentTensors(*executor_, true));
+  if (!found.empty()) return Diverged(fmt::format("{} after step {}", found, state_.step));
+  checked_step_ = state_.step;
+  return {};
+}
+
+Error Trainer::Diverged(const std::string& what) const {
+  const std::string kept =
+      checkpoint_step_ < 0
+          ? "there was no checkpoint yet"
+          : fmt::format("the last good checkpoint, of step {}, is kept", checkpoint_step_);
   return Failed(
-      fmt::format("the {} is {} at step {}: training has diverged; the last checkpoint is kept; a "
-                  "lower --lr or a --warmup would help",
-                  what, loss, state_.step));
+      fmt::format("{}: training has diverged; {}; start again with a lower --lr or a --warmup, in "
+                  "another --out "
+                  "or with --overwrite",
+                  what, kept));
 }
 
 Result<void> Trainer::LogStep(double loss, double learning_rate) {
@@ -273,10 +368,11 @@ Result<void> Trainer::LogStep(double loss, double learning_rate) {
                     state_.loss_sum / samples, static_cast<double>(state_.correct) / samples,
                     learning_rate, ImagesPerSecond(), program_.program.arena_bytes});
   if (state_.step % config_.log_every != 0) return {};
-  return folder_->AppendMetrics(StepMetrics(state_.step, loss, learning_rate));
+  return metrics_->Append(StepMetrics(state_.step, loss, learning_rate));
 }
 
 Result<void> Trainer::EndEpoch() {
+  THIMBLE_TRY(CheckTensors());
   state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
   state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
   // A run that --steps ended within an epoch may be resumed with more.
@@ -285,7 +381,7 @@ Result<void> Trainer::EndEpoch() {
     state_.correct = state_.samples = 0;
   }
   EpochReport report{
-      .epoch = epoch(), .train_loss = state_.train_loss, .train_accuracy = state_.train_accuracy};
+      .epoch = epoch(), .train_loss = *state_.train_loss, .train_accuracy = *state_.train_accuracy};
   report.evaluated = done() || (config_.eval_every > 0 && report.epoch % config_.eval_every == 0);
   if (report.evaluated) {
     if (data_.validation) {
@@ -297,7 +393,7 @@ Result<void> Trainer::EndEpoch() {
     state_.test_loss = report.test.loss;
     state_.test_accuracy = report.test.accuracy;
     const double accuracy = data_.validation ? report.validation.accuracy : report.test.accuracy;
-    if (accuracy > state_.best_accuracy) {
+    if (!state_.best_accuracy || accuracy > *state_.best_accuracy) {
       state_.best_accuracy = accuracy;
       state_.best_epoch = report.epoch;
       THIMBLE_TRY(SaveWeights("best.safetensors"));
@@ -305,13 +401,14 @@ Result<void> Trainer::EndEpoch() {
   }
   THIMBLE_TRY(SaveWeights("weights.safetensors"));
   report.seconds = seconds_before_ + SecondsSince(started_);
-  THIMBLE_TRY(folder_->AppendMetrics(EpochMetrics(report, state_.step)));
+  THIMBLE_TRY(metrics_->Append(EpochMetrics(report, state_.step)));
   observer_.OnEpoch(report);
   return {};
 }
 
 Result<void> Trainer::SaveWeights(const std::string& name) {
-  executor_->FetchResidents();
+  THIMBLE_TRY(CheckTensors());
+  THIMBLE_TRY(folder_->CheckStillThere());
   return SaveTensors(
       folder_->File(name), PersistentTensors(*executor_, false),
       {{"model", program_.model.name}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
@@ -319,14 +416,21 @@ Result<void> Trainer::SaveWeights(const std::string& name) {
 
 Result<void> Trainer::SaveCheckpointNow() {
   state_.seconds = seconds_before_ + SecondsSince(started_);
-  state_.metrics_bytes = folder_->metrics_bytes();
+  state_.metrics_bytes = metrics_->size_bytes();
+  state_.metrics_checksum = metrics_->checksum();
+  THIMBLE_TRY(metrics_->Sync());
   CheckpointInfo info;
   info.model = program_.model.name;
   info.step = state_.step;
   info.simd_target = Target();
+  info.settings_json = ToJson(settings_);
   info.progress_json = ToJson(state_);
-  executor_->FetchResidents();
-  return SaveCheckpoint(folder_->checkpoint_folder(), info, PersistentTensors(*executor_, true));
+  THIMBLE_TRY(CheckTensors());
+  THIMBLE_TRY(folder_->CheckStillThere());
+  THIMBLE_TRY(
+      SaveCheckpoint(folder_->checkpoint_folder(), info, PersistentTensors(*executor_, true)));
+  checkpoint_step_ = state_.step;
+  return {};
 }
 
 TrainSummary Trainer::Summarize() const {
@@ -334,7 +438,9 @@ TrainSummary Trainer::Summarize() const {
   TrainSummary summary;
   summary.run_folder = folder_->path();
   summary.finished = done();
+  summary.stop_signal = done() ? 0 : stop_->number();
   summary.steps = state_.step;
+  summary.num_steps = schedule_span_.num_steps;
   summary.train_loss = state_.train_loss;
   summary.train_accuracy = state_.train_accuracy;
   summary.test_loss = state_.test_loss;
@@ -361,7 +467,10 @@ TrainSummary Trainer::Summarize() const {
   summary.device_allocations_in_steps = executor_->device_allocations_in_runs();
   summary.simd = ActiveSimdTarget();
   summary.threads = executor_->pool().num_threads();
+  summary.metrics_bytes = metrics_->size_bytes();
+  summary.metrics_checksum = metrics_->checksum();
   summary.command = CommandOf(config_);
+  summary.continue_command = ContinueCommand(config_, folder_->path());
   summary.version = Version();
   return summary;
 }
@@ -390,12 +499,14 @@ Result<void> Trainer::CheckMemory(const TrainSummary& summary) const {
 }
 
 Result<TrainSummary> Trainer::Finish() {
-  if (state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
+  // Epochs end with weights; a run that was stopped, or had no steps, has some too.
+  if (!done() || state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
   if (queue_) queue_->Stop();
   executor_->ScanArena();
   TrainSummary summary = Summarize();
   summary.json = SummaryJson(summary, config_);
   THIMBLE_TRY(folder_->Write("summary.json", summary.json));
+  if (done()) THIMBLE_TRY(SaveCheckpointNow());
   observer_.OnFinish(summary);
   THIMBLE_TRY(CheckMemory(summary));
   return summary;

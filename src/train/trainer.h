@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "thimble/base/result.h"
@@ -38,12 +39,15 @@ struct EpochReport {
 struct TrainSummary {
   std::string run_folder;
   bool finished = false;  // false: stopped by a signal, to be resumed
-  int64_t steps = 0;
-  double train_loss = 0;  // of the last epoch
-  double train_accuracy = 0;
-  double test_loss = 0;
-  double test_accuracy = 0;
-  double best_accuracy = 0;  // on the validation set, or the test set where there is none
+  int stop_signal = 0;    // that stopped it
+  int64_t steps = 0;      // done
+  int64_t num_steps = 0;  // of the whole run
+  // Unknown (null in JSON) where a run was stopped before its first epoch ended or was evaluated.
+  std::optional<double> train_loss;  // of the last epoch
+  std::optional<double> train_accuracy;
+  std::optional<double> test_loss;
+  std::optional<double> test_accuracy;
+  std::optional<double> best_accuracy;  // on the validation set, or the test set if there is none
   int64_t best_epoch = 0;
   double seconds = 0;
   double images_per_second = 0;
@@ -65,7 +69,10 @@ struct TrainSummary {
   int64_t device_allocations_in_steps = 0;
   std::string simd;
   int threads = 0;
-  std::string command;  // that repeats the run
+  int64_t metrics_bytes = 0;  // what metrics.jsonl holds
+  uint64_t metrics_checksum = 0;
+  std::string command;           // that repeats the run
+  std::string continue_command;  // that goes on with it
   std::string version;
   std::string json;  // as in summary.json
 };

@@ -161,6 +161,35 @@ TEST_F(AtomicFileTest, DoesNotFollowALinkAtTheTemporarysName) {
   EXPECT_EQ(Content(folder_ + "/other"), "precious");
 }
 
+TEST_F(AtomicFileTest, OverwritesWhatWasWritten) {
+  Result<AtomicFile> file = AtomicFile::Create(path_);
+  ASSERT_TRUE(file.ok() && file->Write(Bytes("0123456789")).ok());
+  ASSERT_TRUE(file->Overwrite(3, Bytes("xy")).ok());
+  ASSERT_TRUE(file->Write(Bytes("ab")).ok());
+  ASSERT_TRUE(file->Commit().ok());
+  EXPECT_EQ(Content(path_), "012xy56789ab");
+  EXPECT_FALSE(file->Overwrite(0, Bytes("x")).ok());
+}
+
+TEST_F(AtomicFileTest, ReplacingKeepsTheOldFile) {
+  const std::string next = folder_ + "/next";
+  const std::string previous = folder_ + "/previous";
+  ASSERT_TRUE(WriteFileAtomically(next, "one").ok());
+  ASSERT_TRUE(ReplaceFile(next, path_, previous).ok());  // there is nothing to keep
+  EXPECT_EQ(Content(path_), "one");
+  EXPECT_EQ(NumFiles(), 1U);
+  for (const char* content : {"two", "three"}) {
+    const std::string old = Content(path_);
+    ASSERT_TRUE(WriteFileAtomically(next, content).ok());
+    ASSERT_TRUE(ReplaceFile(next, path_, previous).ok());
+    EXPECT_EQ(Content(path_), content);
+    EXPECT_EQ(Content(previous), old);
+    EXPECT_EQ(NumFiles(), 2U);
+  }
+  EXPECT_EQ(ReplaceFile(next, path_, previous).error().kind, ErrorKind::kFailed);  // no next one
+  EXPECT_EQ(Content(path_), "three");
+}
+
 TEST_F(AtomicFileTest, MakesFoldersWithParents) {
   EXPECT_TRUE(MakeFolder(folder_ + "/a/b/c").ok());
   EXPECT_TRUE(MakeFolder(folder_ + "/a/b/c").ok());

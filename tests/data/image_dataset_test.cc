@@ -44,6 +44,24 @@ TEST(OpenImageDataTest, CifarIsAugmented) {
   EXPECT_EQ(data->train->format().mean[0], 125.3);
 }
 
+TEST(OpenImageDataTest, IdentityIsThatOfTheImages) {
+  EXPECT_EQ(OpenImageData("shapes:700,30", {.validation = 5})->identity,
+            "shapes, 700 training and 30 test images");
+  const TestFolder folder("identity");
+  WriteCifar10(folder);
+  const TestFolder other("identity_copy");
+  WriteCifar10(other);
+  const auto identity = [](const TestFolder& data) {
+    return OpenImageData("cifar10:" + data.path(), {})->identity;
+  };
+  EXPECT_EQ(identity(folder).find("cifar10, 10 training and 3 test images, crc64:"), 0U);
+  EXPECT_EQ(identity(folder), identity(other));
+  other.Write("test_batch.bin", CifarRecord(std::string(1, '\1'), 7) +
+                                    CifarRecord(std::string(1, '\2'), 7) +
+                                    CifarRecord(std::string(1, '\3'), 7));
+  EXPECT_NE(identity(folder), identity(other));
+}
+
 TEST(OpenImageDataTest, OpensCifar100) {
   const TestFolder folder("open100");
   WriteCifar100(folder);

@@ -1,9 +1,11 @@
 // Runs that are stopped or killed and go on: the end must be that of an undisturbed run, bit for
 // bit.
 #include <chrono>
+#include <map>
 #include <random>
 #include <thread>
 
+#include "tests/data/fake_dataset.h"
 #include "tests/end_to_end/thimble_fixture.h"
 
 namespace thimble {
@@ -11,6 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+using testing::Not;
 
 // Ten steps per epoch (the last one smaller), an evaluation after each.
 std::string Options(int epochs) {
@@ -34,6 +37,15 @@ bool WaitForStep(Process& process, const std::string& run, int64_t step) {
     if (!process.Poll(milliseconds(2))) return false;
   }
   return true;
+}
+
+// When each file of the run was written last.
+std::map<std::string, std::filesystem::file_time_type> TimesOf(const std::string& run) {
+  std::map<std::string, std::filesystem::file_time_type> times;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run)) {
+    times[entry.path()] = entry.last_write_time();
+  }
+  return times;
 }
 
 class ResumeEndToEnd : public ThimbleFixture {
@@ -77,11 +89,19 @@ TEST_F(ResumeEndToEnd, StoppedPolitely) {
     ASSERT_TRUE(WaitForStep(process, At("stopped"), 13));
     process.Signal(SIGTERM);
     const ProcessResult result = process.Wait();
-    EXPECT_EQ(result.exit_code, 0) << result.err;
-    EXPECT_THAT(result.err, HasSubstr("continue with --resume --out " + At("stopped")));
-    EXPECT_EQ(ParseObject(result.out)["finished"], false);
+    EXPECT_EQ(result.exit_code, 128 + SIGTERM) << result.err;
+    const auto summary = ParseObject(result.out);
+    EXPECT_EQ(summary["finished"], false);
+    EXPECT_EQ(summary["stop_signal"], SIGTERM);
+    EXPECT_THAT(result.err, HasSubstr("stopped by SIGTERM at step "));
+    EXPECT_THAT(result.err,
+                HasSubstr("; continue with: " + std::string(summary["continue_command"])));
   }
-  const ProcessResult rest = RunWell(Options(20) + "--out @/stopped --resume");
+  RunWell("eval @/stopped");
+  // The command that was printed, word by word.
+  std::string command = SummaryOf(At("stopped"))["continue_command"];
+  ASSERT_EQ(command.find("thimble "), 0U);
+  const ProcessResult rest = RunWell(command.substr(8));
   EXPECT_THAT(rest.err, HasSubstr("resuming at step"));
   ExpectSameRun(At("whole"), At("stopped"));
 }
@@ -93,7 +113,7 @@ TEST_F(ResumeEndToEnd, GoesOnWithOtherMeans) {
     Process process(Command(Options(10) + "--out @/run"));
     ASSERT_TRUE(WaitForStep(process, At("run"), 5));
     process.Signal(SIGINT);
-    EXPECT_EQ(process.Wait().exit_code, 0);
+    EXPECT_EQ(process.Wait().exit_code, 128 + SIGINT);
   }
   RunWell(
       "train --config @/run/config.toml --resume --out @/run --threads 2 --prefetch 0 "
@@ -119,14 +139,57 @@ TEST_F(ResumeEndToEnd, WithNothingThereStartsAfresh) {
   ExpectSameRun(At("whole"), At("fresh"));
 }
 
-TEST_F(ResumeEndToEnd, AFinishedRunJustFinishesAgain) {
-  RunWell(Options(1) + "--out @/run");
-  const std::string weights = WeightsOf(At("run"));
-  const Words metrics = MetricsOf(At("run"));
-  RunWell(Options(1) + "--out @/run --resume");
-  EXPECT_TRUE(WeightsOf(At("run")) == weights);
-  EXPECT_EQ(MetricsOf(At("run")), metrics);
-  EXPECT_EQ(SummaryOf(At("run"))["finished"], true);
+TEST_F(ResumeEndToEnd, AFinishedRunIsNotTouched) {
+  const ProcessResult first = RunWell(Options(1) + "--out @/run --json");
+  const auto times = TimesOf(At("run"));
+  ASSERT_GT(times.size(), 8U);
+  const ProcessResult again = RunWell(Options(1) + "--out @/run --resume --json");
+  EXPECT_EQ(again.out, first.out);
+  EXPECT_THAT(again.err, HasSubstr("nothing to do"));
+  EXPECT_TRUE(TimesOf(At("run")) == times);
+}
+
+TEST_F(ResumeEndToEnd, StoppedBeforeAnythingWasEvaluated) {
+  Process process(Command(Options(20) + "--out @/run"));
+  ASSERT_TRUE(WaitForStep(process, At("run"), 2));
+  process.Signal(SIGHUP);
+  const ProcessResult result = process.Wait();
+  EXPECT_EQ(result.exit_code, 128 + SIGHUP) << result.err;
+  EXPECT_THAT(result.out, Not(HasSubstr("accuracy")));
+  EXPECT_THAT(result.out, HasSubstr("stopped by SIGHUP at step "));
+  EXPECT_THAT(result.out, HasSubstr("before the end; continue with:"));
+  EXPECT_TRUE(SummaryOf(At("run"))["test_accuracy"].is_null());
+  RunWell("eval @/run");
+}
+
+TEST_F(ResumeEndToEnd, ARunFolderIsUsedByOneProcess) {
+  Process process(Command(Options(40) + "--out @/run"));
+  ASSERT_TRUE(WaitForStep(process, At("run"), 1));
+  ExpectRefusal(Options(40) + "--out @/run --resume", 1,
+                "another process is using this run folder");
+  ExpectRefusal(Options(40) + "--out @/run --overwrite", 1, "another process is using this run");
+}
+
+// The data counts, not where it lies.
+TEST_F(ResumeEndToEnd, DataMayMoveButNotChange) {
+  const TestFolder data("resumed");
+  WriteCifar10(data);
+  const std::string options =
+      "train --model wrn-10-1 --batch 4 --threads 1 --checkpoint-every 1 --data cifar10:";
+  RunWell(options + data.path() + " --steps 2 --out @/run");
+  RunWell(options + data.path() + " --steps 4 --out @/whole");
+  std::filesystem::copy(data.path(), At("moved"));
+  RunWell(options + "@/moved --steps 3 --out @/run --resume --extend");
+  std::string batch = Content(At("moved/data_batch_3.bin"));
+  batch[1000] = static_cast<char>(batch[1000] ^ 1);
+  Put(At("moved/data_batch_3.bin"), batch);
+  ExpectRefusal(options + "@/moved --steps 4 --out @/run --resume --extend", 2,
+                "--data was 'cifar10, 10 training and 3 test images, crc64:");
+  Put(At("moved/data_batch_3.bin"), batch + batch);
+  ExpectRefusal(options + "@/moved --steps 4 --out @/run --resume --extend", 2,
+                "and is now 'cifar10, 12 training");
+  RunWell(options + data.path() + " --steps 4 --out @/run --resume --extend");
+  EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("whole")));
 }
 
 TEST_F(ResumeEndToEnd, MoreEpochs) {
@@ -136,7 +199,9 @@ TEST_F(ResumeEndToEnd, MoreEpochs) {
   std::string shorter = options;
   shorter.replace(shorter.find("--epochs 2"), 10, "--epochs 1");
   RunWell(shorter + "--out @/run");
-  RunWell(options + "--out @/run --resume");
+  ExpectRefusal(options + "--out @/run --resume", 2, "add --extend to make it longer");
+  const ProcessResult extended = RunWell(options + "--out @/run --resume --extend");
+  EXPECT_THAT(extended.err, HasSubstr("the learning rate is that of one run of this length"));
   ExpectSameRun(At("whole"), At("run"));
 }
 

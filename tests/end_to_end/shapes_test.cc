@@ -40,7 +40,7 @@ TEST_F(ShapesEndToEnd, ALinearClassifierStaysBelowHalf) {
   ASSERT_TRUE(summary.ok()) << summary.error().message;
   EXPECT_LT(summary->test_accuracy, 0.5);
   EXPECT_GT(summary->test_accuracy, 0.2) << "it should learn something";
-  RecordProperty("test_accuracy", std::to_string(summary->test_accuracy));
+  RecordProperty("test_accuracy", std::to_string(*summary->test_accuracy));
 }
 
 TEST_F(SlowShapesEndToEnd, AWideResNetPasses97Percent) {

@@ -56,12 +56,27 @@ TEST(SummaryText, HasMemoryAndResult) {
   summary.arena_bytes = 4'000'000;
   summary.measured_peak_bytes = 3'999'999;
   summary.test_accuracy = 0.9;
+  summary.finished = true;
   summary.steps = 12;
+  summary.train_loss = 0.5;
   const std::string text = SummaryText(summary);
   EXPECT_THAT(text, HasSubstr("4000000  4.00 MB\n"));
   EXPECT_THAT(text, HasSubstr("measured peak  3999999"));
-  EXPECT_THAT(text, HasSubstr("test accuracy 90.00 %, train loss 0.0000, 12 steps in 0:00"));
+  EXPECT_THAT(text, HasSubstr("test accuracy 90.00 %, train loss 0.5000, 12 steps in 0:00"));
   EXPECT_THAT(text, testing::EndsWith("run folder: runs/x\n"));
+}
+
+TEST(SummaryText, OfARunThatWasStopped) {
+  TrainSummary summary;
+  summary.stop_signal = 2;
+  summary.steps = 12;
+  summary.num_steps = 40;
+  summary.continue_command = "thimble train --out x --resume";
+  const std::string text = SummaryText(summary);
+  EXPECT_THAT(text, Not(HasSubstr("accuracy")));
+  EXPECT_THAT(text, HasSubstr("\n12 steps in 0:00"));
+  EXPECT_THAT(text, HasSubstr("stopped by SIGINT at step 12 of 40, before the end; continue with:\n"
+                              "  thimble train --out x --resume\n"));
 }
 
 TEST(SummaryText, OfARunWithoutSteps) { EXPECT_THAT(SummaryText({}), Not(HasSubstr("nan"))); }

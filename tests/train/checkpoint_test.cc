@@ -76,11 +76,14 @@ TEST_F(CheckpointTest, NoneYet) {
 
 TEST_F(CheckpointTest, StaleTemporaryIsIgnoredAndOverwritten) {
   std::filesystem::create_directories(run_);
-  Put(CheckpointPath(run_) + ".tmp", std::string(10'000, 'x'));
+  const std::string next = run_ + "/next.safetensors";
+  Put(next, std::string(10'000, 'x'));
+  Put(next + ".tmp", std::string(10'000, 'x'));
   EXPECT_EQ(*ReadCheckpointInfo(run_), std::nullopt);
   ASSERT_TRUE(SaveCheckpoint(run_, info_, Tensors()).ok());
   EXPECT_TRUE(LoadCheckpoint(run_, "wrn-28-2", Tensors()).ok());
-  EXPECT_FALSE(std::filesystem::exists(CheckpointPath(run_) + ".tmp"));
+  EXPECT_FALSE(std::filesystem::exists(next));
+  EXPECT_FALSE(std::filesystem::exists(next + ".tmp"));
 }
 
 TEST_F(CheckpointTest, FullDiskLeavesThePreviousCheckpoint) {
@@ -123,12 +126,13 @@ TEST_F(CheckpointTest, OtherTensors) {
 
 TEST_F(CheckpointTest, NewerAndImpossibleVersions) {
   ASSERT_TRUE(SaveCheckpoint(run_, info_, Tensors()).ok());
-  SaveWith("thimble.checkpoint_version", "2");
+  SaveWith("thimble.checkpoint_version", "3");
   EXPECT_EQ(Refusal(),
             CheckpointPath(run_) +
-                ": expected a checkpoint of format version 1 to 1, found 2: written by a "
-                "newer Thimble");
-  for (const char* version : {"0", "-1", "", "1x", " 1", "99999999999999999999"}) {
+                ": expected a checkpoint of format version 2, found 3: written by a newer Thimble");
+  SaveWith("thimble.checkpoint_version", "1");
+  EXPECT_NE(Refusal().find("found 1: written by an older Thimble"), std::string::npos);
+  for (const char* version : {"0", "-1", "", "2x", " 2", "99999999999999999999"}) {
     SaveWith("thimble.checkpoint_version", version);
     EXPECT_NE(Refusal().find("expected a"), std::string::npos) << version;
   }
@@ -155,6 +159,62 @@ TEST_F(CheckpointTest, Truncated) {
     Put(CheckpointPath(run_), whole.substr(0, size));
     EXPECT_NE(Refusal().find(": byte "), std::string::npos) << size;
   }
+}
+
+TEST_F(CheckpointTest, EveryFlippedBitIsFound) {
+  ASSERT_TRUE(SaveCheckpoint(run_, info_, Tensors()).ok());
+  const std::string whole = Content(CheckpointPath(run_));
+  for (size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string damaged = whole;
+    damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
+    Put(CheckpointPath(run_), damaged);
+    const auto loaded = LoadCheckpoint(run_, "wrn-28-2", Tensors());
+    // Where the checksum's own name is hit, there is none to compare with, and all else is intact.
+    if (loaded.ok()) {
+      EXPECT_EQ(damaged.find("thimble.checksum"), std::string::npos) << bit;
+      EXPECT_EQ(*loaded, info_) << bit;
+      EXPECT_EQ(weight_, (std::vector<float>{1, 2, 3, 4})) << bit;
+    } else {
+      EXPECT_EQ(loaded.error().message.find(CheckpointPath(run_)), 0U) << bit;
+    }
+  }
+}
+
+TEST_F(CheckpointTest, OffersTheOneBefore) {
+  ASSERT_TRUE(SaveCheckpoint(run_, info_, Tensors()).ok());
+  const std::string before = Content(CheckpointPath(run_));
+  CheckpointInfo next = info_;
+  next.step += 1;
+  ASSERT_TRUE(SaveCheckpoint(run_, next, Tensors()).ok());
+  const std::string previous = run_ + "/previous.safetensors";
+  EXPECT_TRUE(Content(previous) == before);
+  std::string damaged = Content(CheckpointPath(run_));
+  damaged.back() = static_cast<char>(damaged.back() ^ 1);
+  Put(CheckpointPath(run_), damaged);
+  const std::string refusal = Refusal();
+  EXPECT_NE(refusal.find(CheckpointPath(run_) + ": is damaged"), std::string::npos) << refusal;
+  EXPECT_NE(refusal.find("the checkpoint before it, of step 12345678901, is intact: to continue "
+                         "from there, run: mv " +
+                         previous + " " + CheckpointPath(run_)),
+            std::string::npos)
+      << refusal;
+  // It is not offered where it is damaged too.
+  Put(previous, damaged);
+  EXPECT_EQ(Refusal().find("the checkpoint before it"), std::string::npos);
+  Put(previous, before);
+  std::filesystem::rename(previous, CheckpointPath(run_));
+  EXPECT_EQ(*LoadCheckpoint(run_, "wrn-28-2", Tensors()), info_);
+}
+
+TEST_F(CheckpointTest, ReturnsToTheOneBefore) {
+  EXPECT_EQ(*ReturnToPreviousCheckpoint(run_), std::nullopt);
+  ASSERT_TRUE(SaveCheckpoint(run_, info_, Tensors()).ok());
+  EXPECT_EQ(*ReturnToPreviousCheckpoint(run_), std::nullopt);
+  CheckpointInfo next = info_;
+  next.step += 1;
+  ASSERT_TRUE(SaveCheckpoint(run_, next, Tensors()).ok());
+  EXPECT_EQ(*ReturnToPreviousCheckpoint(run_), info_.step);
+  EXPECT_EQ(**ReadCheckpointInfo(run_), info_);
 }
 
 TEST_F(CheckpointTest, FolderCannotBeMade) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "thimble/base/sealed_text.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -77,7 +78,11 @@ TEST(Metrics, SummaryComesBack) {
   TrainSummary summary;
   summary.run_folder = "runs/\"x\"";
   summary.finished = true;
+  summary.stop_signal = 15;
   summary.steps = 12;
+  summary.num_steps = 20;
+  summary.metrics_bytes = 5;
+  summary.metrics_checksum = ~uint64_t{0};
   summary.test_accuracy = 1.0 / 3;
   summary.arena_bytes = int64_t{1} << 40;
   summary.device_memory.driver_bytes = 17;
@@ -90,6 +95,21 @@ TEST(Metrics, SummaryComesBack) {
   EXPECT_EQ(SummaryJson(*read, {}), text);
   EXPECT_EQ(read->json, text);
   EXPECT_EQ(read->device_memory.driver_bytes, 17);
+}
+
+TEST(Metrics, SummaryTellsNoAccuracyThatNobodyMeasured) {
+  const Json json = Json::parse(SummaryJson({}, {}));
+  for (const char* name : {"train_loss", "test_loss", "test_accuracy", "best_accuracy"}) {
+    EXPECT_TRUE(json[name].is_null()) << name;
+  }
+  EXPECT_EQ(SummaryFromJson(json.dump())->test_accuracy, std::nullopt);
+}
+
+TEST(Metrics, SummaryCarriesItsChecksum) {
+  std::string text = SummaryJson({}, {});
+  EXPECT_TRUE(CheckSeal(text).ok());
+  text[text.find("\"steps\": 0") + 9] = '7';
+  EXPECT_FALSE(CheckSeal(text).ok());
 }
 
 TEST(Metrics, SummaryOfOlderRunsHasNoCommand) {
@@ -120,7 +140,8 @@ TEST(Metrics, WrongSummaries) {
             "arena_bytes: expected a whole number, 0 or more");
   EXPECT_EQ(message_with("threads", int64_t{1} << 31),
             "threads: expected a whole number, 0 or more");
-  EXPECT_EQ(message_with("train_loss", nullptr), "train_loss: expected a number");
+  EXPECT_EQ(message_with("train_loss", "x"), "train_loss: expected a number or null");
+  EXPECT_EQ(message_with("seconds", nullptr), "seconds: expected a number");
   EXPECT_EQ(message_with("finished", 1), "finished: expected true or false");
 }
 

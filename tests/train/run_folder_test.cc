@@ -1,6 +1,10 @@
 #include "thimble/train/run_folder.h"
 
+#include <optional>
+
 #include "tests/train/file_fixture.h"
+#include "thimble/base/sealed_text.h"
+#include "thimble/train/checkpoint.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
@@ -11,11 +15,23 @@ class RunFolderTest : public FileFixture {
   RunFolderTest() { config_.out = folder_ + "/a/run"; }
 
   // Leaves a run behind, as training does.
-  void Start() const { Put(MustOpen().File("config.toml"), ToToml(config_)); }
+  void Start() const {
+    ASSERT_TRUE(MustOpen().Write("config.toml", SealToml(ToToml(config_))).ok());
+  }
+  void PutCheckpoint() const {
+    std::filesystem::create_directories(CheckpointFolder(config_.out));
+    Put(CheckpointPath(CheckpointFolder(config_.out)), "something");
+  }
   RunFolder MustOpen() const {
     auto folder = RunFolder::Open(config_);
     THIMBLE_CHECK(folder.ok(), "{}", folder.error().message);
     return std::move(folder).value();
+  }
+  RunFolder MustOpenToResume() {
+    config_.resume = true;
+    RunFolder folder = MustOpen();
+    config_.resume = false;
+    return folder;
   }
   std::string Refusal() const {
     const auto folder = RunFolder::Open(config_);
@@ -41,10 +57,15 @@ TEST_F(RunFolderTest, TakesAFreeNameWhereNoneIsGiven) {
   config_.out.clear();
   config_.model = "wrn-10-1";
   config_.data = "shapes:4,4";
-  EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-shapes-1");
-  EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-shapes-2");
-  config_.model = "wrn-10-1:group-norm=8,dropout=0.3";
-  EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-group-norm-8-dropout-0.3-shapes-1");
+  {
+    const RunFolder first = MustOpen();
+    EXPECT_EQ(first.path(), "runs/wrn-10-1-shapes-1");
+    const RunFolder second = MustOpen();
+    EXPECT_EQ(second.path(), "runs/wrn-10-1-shapes-2");
+    config_.model = "wrn-10-1:group-norm=8,dropout=0.3";
+    EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-group-norm-8-dropout-0.3-shapes-1");
+  }
+  EXPECT_FALSE(std::filesystem::exists("runs"));  // nothing was put into them
   std::filesystem::current_path(before);
 }
 
@@ -58,8 +79,8 @@ TEST_F(RunFolderTest, AFolderWithoutARunIsTaken) {
 TEST_F(RunFolderTest, ARunIsContinuedOnlyWhenAsked) {
   Start();
   EXPECT_EQ(Refusal(), "--out " + config_.out +
-                           ": holds a run already; add --resume to continue it, or choose another "
-                           "folder");
+                           ": holds a run already; add --resume to continue it or --overwrite to "
+                           "start anew, or choose another folder");
   config_.resume = true;
   MustOpen();
   config_.threads = 7;
@@ -88,6 +109,81 @@ TEST_F(RunFolderTest, DamagedConfiguration) {
   EXPECT_EQ(Refusal().find(config_.out + "/config.toml:2: "), 0U) << Refusal();
 }
 
+TEST_F(RunFolderTest, OtherSettingsOfARunWithACheckpointAreItsBusiness) {
+  Start();
+  PutCheckpoint();
+  config_.resume = true;
+  config_.learning_rate = 0.25;
+  MustOpen();
+}
+
+TEST_F(RunFolderTest, ACheckpointAloneIsARunToo) {
+  PutCheckpoint();
+  EXPECT_NE(Refusal().find("holds a run already"), std::string::npos);
+}
+
+TEST_F(RunFolderTest, AFlippedBitInTheConfiguration) {
+  Start();
+  std::string text = Content(config_.out + "/config.toml");
+  const size_t batch = text.find("batch = 100");
+  ASSERT_NE(batch, std::string::npos);
+  text[batch + 8] = '3';
+  Put(config_.out + "/config.toml", text);
+  config_.resume = true;
+  EXPECT_EQ(Refusal().find(config_.out + "/config.toml: is damaged or was edited"), 0U);
+  TrainConfig read;
+  EXPECT_FALSE(ReadRunConfig(config_.out, read).ok());
+}
+
+TEST_F(RunFolderTest, IsUsedByOneAtATime) {
+  std::optional<RunFolder> first = MustOpen();
+  const auto second = RunFolder::Open(config_);
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().kind, ErrorKind::kFailed);
+  EXPECT_EQ(second.error().message,
+            "--out " + config_.out + ": another process is using this run folder");
+  EXPECT_TRUE(std::filesystem::is_directory(config_.out));
+  first.reset();
+  MustOpen();
+}
+
+TEST_F(RunFolderTest, FailedStartsLeaveNothingBehind) {
+  { const RunFolder folder = MustOpen(); }
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/a"));
+  std::filesystem::create_directory(folder_ + "/a");
+  { const RunFolder folder = MustOpen(); }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_ + "/a"));
+  Start();
+  EXPECT_TRUE(std::filesystem::exists(config_.out + "/config.toml"));
+}
+
+TEST_F(RunFolderTest, NoticesThatItIsGone) {
+  const RunFolder folder = MustOpen();
+  EXPECT_TRUE(folder.CheckStillThere().ok());
+  std::filesystem::remove_all(config_.out);
+  const std::string gone =
+      config_.out + ": the run folder was deleted or moved while the run used it";
+  EXPECT_EQ(folder.CheckStillThere().error().message, gone);
+  std::filesystem::create_directories(config_.out);  // another one
+  EXPECT_EQ(folder.CheckStillThere().error().message, gone);
+  EXPECT_EQ(folder.Write("plan.json", "x").error().kind, ErrorKind::kFailed);
+}
+
+TEST_F(RunFolderTest, OverwritingRemovesTheRunAndNothingElse) {
+  Start();
+  PutCheckpoint();
+  Put(config_.out + "/notes.txt", "mine");
+  Put(config_.out + "/metrics.jsonl", "{}");
+  config_.overwrite = true;
+  const RunFolder folder = MustOpen();
+  EXPECT_TRUE(std::filesystem::exists(folder.File("config.toml")));  // not before it is asked to
+  ASSERT_TRUE(folder.Clear().ok());
+  EXPECT_FALSE(std::filesystem::exists(folder.File("config.toml")));
+  EXPECT_FALSE(std::filesystem::exists(folder.File("metrics.jsonl")));
+  EXPECT_FALSE(std::filesystem::exists(CheckpointPath(folder.checkpoint_folder())));
+  EXPECT_EQ(Content(folder.File("notes.txt")), "mine");
+}
+
 TEST_F(RunFolderTest, CannotBe) {
   config_.out.clear();
   config_.resume = true;
@@ -110,54 +206,6 @@ TEST_F(RunFolderTest, WritesWholeFiles) {
   EXPECT_EQ(failed.error().kind, ErrorKind::kFailed);
 }
 
-TEST_F(RunFolderTest, MetricsGoOnAfterTheCheckpoint) {
-  int64_t at_checkpoint = 0;
-  {
-    RunFolder folder = MustOpen();
-    ASSERT_TRUE(folder.StartMetrics(0).ok());
-    ASSERT_TRUE(folder.AppendMetrics("one").ok());
-    at_checkpoint = folder.metrics_bytes();
-    ASSERT_TRUE(folder.AppendMetrics("will be written again").ok());
-  }
-  EXPECT_EQ(at_checkpoint, 4);
-  RunFolder folder = MustOpen();
-  ASSERT_TRUE(folder.StartMetrics(at_checkpoint).ok());
-  ASSERT_TRUE(folder.AppendMetrics("two").ok());
-  EXPECT_EQ(Content(folder.File("metrics.jsonl")), "one\ntwo\n");
-  EXPECT_EQ(folder.metrics_bytes(), 8);
-}
-
-TEST_F(RunFolderTest, MetricsOfAnEarlierRunAreDropped) {
-  RunFolder folder = MustOpen();
-  Put(folder.File("metrics.jsonl"), "old\n");
-  ASSERT_TRUE(folder.StartMetrics(0).ok());
-  EXPECT_EQ(Content(folder.File("metrics.jsonl")), "");
-}
-
-TEST_F(RunFolderTest, ALostTailLeavesNoHole) {
-  RunFolder folder = MustOpen();
-  Put(folder.File("metrics.jsonl"), "one\n");
-  ASSERT_TRUE(folder.StartMetrics(1000).ok());
-  ASSERT_TRUE(folder.AppendMetrics("two").ok());
-  EXPECT_EQ(Content(folder.File("metrics.jsonl")), "one\ntwo\n");
-}
-
-TEST_F(RunFolderTest, MetricsOnAFullDisk) {
-  RunFolder folder = MustOpen();
-  ASSERT_TRUE(folder.StartMetrics(0).ok());
-  const ScopedFileSizeLimit limit(2);
-  const Result<void> failed = folder.AppendMetrics("longer");
-  ASSERT_FALSE(failed.ok());
-  EXPECT_EQ(failed.error().kind, ErrorKind::kFailed);
-  EXPECT_EQ(failed.error().message.find(folder.File("metrics.jsonl")), 0U);
-}
-
-TEST_F(RunFolderTest, MetricsCannotBeOpened) {
-  RunFolder folder = MustOpen();
-  std::filesystem::create_directory(folder.File("metrics.jsonl"));
-  EXPECT_FALSE(folder.StartMetrics(0).ok());
-}
-
 TEST_F(RunFolderTest, IsNamedAfterAModelFile) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder_);
@@ -170,21 +218,30 @@ TEST_F(RunFolderTest, IsNamedAfterAModelFile) {
 
 TEST_F(RunFolderTest, KeepsTheModelFile) {
   config_.model = "nets/mine.toml";
-  ASSERT_TRUE(MustOpen().KeepModelFile(config_.model, "first").ok());
+  ASSERT_TRUE(MustOpen().KeepModelFile("first").ok());
   // Nothing was begun with it.
-  ASSERT_TRUE(MustOpen().KeepModelFile(config_.model, "second").ok());
-  EXPECT_EQ(Content(config_.out + "/model.toml"), "second");
+  EXPECT_TRUE(MustOpen().CheckModelFile(config_.model, "second").ok());
+  ASSERT_TRUE(MustOpen().KeepModelFile("second").ok());
+  const std::string kept = Content(config_.out + "/model.toml");
+  EXPECT_EQ(WithoutSeal(kept), "second\n");
   Start();
   config_.resume = true;
-  EXPECT_TRUE(MustOpen().KeepModelFile(config_.model, "second").ok());
-  const auto changed = MustOpen().KeepModelFile(config_.model, "third");
+  EXPECT_TRUE(MustOpen().CheckModelFile(config_.model, "second").ok());
+  EXPECT_TRUE(MustOpen().CheckModelFile(config_.model, kept).ok());  // the copy itself
+  const auto changed = MustOpen().CheckModelFile(config_.model, "third");
   ASSERT_FALSE(changed.ok());
   EXPECT_EQ(changed.error().kind, ErrorKind::kBadInput);
   EXPECT_EQ(changed.error().message,
             "--resume " + config_.out +
                 ": nets/mine.toml is not what it was when this run was started; --model " +
                 config_.out + "/model.toml goes on with the network as it was");
-  EXPECT_EQ(Content(config_.out + "/model.toml"), "second");
+  EXPECT_EQ(Content(config_.out + "/model.toml"), kept);
+  Put(config_.out + "/model.toml", "sec0nd" + kept.substr(6));
+  EXPECT_EQ(MustOpen()
+                .CheckModelFile(config_.model, "second")
+                .error()
+                .message.find(config_.out + "/model.toml: is damaged or was edited"),
+            0U);
 }
 
 TEST_F(RunFolderTest, ModelFilesMayMove) {
@@ -202,9 +259,13 @@ TEST_F(RunFolderTest, SettingsOfARunNameItsOwnModelFile) {
   config_.model = "nets/mine.toml";
   config_.batch = 7;
   Start();
+  ASSERT_TRUE(MustOpenToResume().KeepModelFile("layers = []").ok());
   TrainConfig read;
   ASSERT_TRUE(ReadRunConfig(config_.out, read).ok());
   EXPECT_EQ(read.model, config_.out + "/model.toml");
+  Put(config_.out + "/model.toml", SealToml("layers = []").replace(0, 1, "m"));
+  EXPECT_EQ(ReadRunConfig(config_.out, read).error().message.find(config_.out + "/model.toml: "),
+            0U);
   EXPECT_EQ(read.batch, 7);
   config_.out = folder_ + "/other";
   config_.model = "wrn-10-1";

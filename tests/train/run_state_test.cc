@@ -19,10 +19,11 @@ RunState Filled() {
           .train_accuracy = 2.0 / 7,
           .test_loss = 1e-300,
           .test_accuracy = 0.3,
-          .best_accuracy = -1,
+          .best_accuracy = 0.4,
           .best_epoch = 4,
           .seconds = 1e9 + 1e-7,
-          .metrics_bytes = std::numeric_limits<int64_t>::max()};
+          .metrics_bytes = std::numeric_limits<int64_t>::max(),
+          .metrics_checksum = std::numeric_limits<uint64_t>::max()};
 }
 
 // What is said against a state with `name` replaced by `value`.
@@ -90,7 +91,10 @@ TEST(RunState, ImpossibleNumbers) {
     EXPECT_EQ(RefusalWith("step", value), "progress: 'step' is missing or impossible") << value;
   }
   EXPECT_EQ(RefusalWith("samples", -1), "progress: 'samples' is missing or impossible");
-  EXPECT_EQ(RefusalWith("test_loss", nullptr), "progress: 'test_loss' is missing or impossible");
+  EXPECT_EQ(RefusalWith("seconds", nullptr), "progress: 'seconds' is missing or impossible");
+  EXPECT_EQ(RefusalWith("test_loss", nullptr), "was accepted");  // not evaluated yet
+  EXPECT_EQ(RefusalWith("metrics_checksum", -1),
+            "progress: 'metrics_checksum' is missing or impossible");
   EXPECT_EQ(RefusalWith("test_loss", "0.5"), "progress: 'test_loss' is missing or impossible");
 }
 

@@ -11,21 +11,47 @@ TEST(StopSignal, NotAskedNotRequested) {
   EXPECT_FALSE(stop.requested());
 }
 
-TEST(StopSignal, BothSignalsAskPolitely) {
-  for (const int number : {SIGTERM, SIGINT}) {
+TEST(StopSignal, EachAsksPolitely) {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
     const StopSignal stop;
     raise(number);
     EXPECT_TRUE(stop.requested());
+    EXPECT_EQ(stop.number(), number);
   }
+}
+
+TEST(StopSignal, TheFirstOneIsRemembered) {
+  const StopSignal stop;
+  raise(SIGHUP);
+  raise(SIGTERM);
+  EXPECT_EQ(stop.number(), SIGHUP);
+}
+
+// nohup starts programs with SIGHUP ignored.
+TEST(StopSignal, WhatIsIgnoredStaysIgnored) {
+  signal(SIGHUP, SIG_IGN);
+  {
+    const StopSignal stop;
+    raise(SIGHUP);
+    EXPECT_FALSE(stop.requested());
+  }
+  EXPECT_EQ(signal(SIGHUP, SIG_DFL), SIG_IGN);
 }
 
 TEST(StopSignal, OtherSignalsAreLeftAlone) {
   struct sigaction before {};
-  sigaction(SIGHUP, nullptr, &before);
+  sigaction(SIGUSR1, nullptr, &before);
   const StopSignal stop;
   struct sigaction during {};
-  sigaction(SIGHUP, nullptr, &during);
+  sigaction(SIGUSR1, nullptr, &during);
   EXPECT_EQ(before.sa_handler, during.sa_handler);
+}
+
+TEST(StopSignal, HaveNames) {
+  EXPECT_EQ(SignalName(SIGINT), "SIGINT");
+  EXPECT_EQ(SignalName(SIGTERM), "SIGTERM");
+  EXPECT_EQ(SignalName(SIGHUP), "SIGHUP");
+  EXPECT_EQ(SignalName(63), "signal 63");
 }
 
 TEST(StopSignal, TheNextObjectStartsFresh) {

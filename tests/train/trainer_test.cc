@@ -4,10 +4,13 @@
 #include <signal.h>
 
 #include <functional>
+#include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/base/sealed_text.h"
 #include "thimble/base/version.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/train/checkpoint.h"
@@ -108,8 +111,12 @@ TEST_F(TrainerTest, StoppedBeforeTheFirstStep) {
   EXPECT_FALSE(stopped.finished);
   EXPECT_EQ(stopped.steps, 0);
   EXPECT_EQ(Checkpoint().step, 0);
-  EXPECT_EQ(listener.messages,
-            "stopped at step 0 of 6; continue with --resume --out " + config_.out + "\n");
+  EXPECT_EQ(listener.messages, "stopped by SIGTERM at step 0 of 6; continue with: " +
+                                   ContinueCommand(config_, config_.out) + "\n");
+  EXPECT_EQ(stopped.stop_signal, SIGTERM);
+  EXPECT_EQ(stopped.test_accuracy, std::nullopt);
+  EXPECT_EQ(stopped.best_accuracy, std::nullopt);
+  EXPECT_FALSE(Weights().empty());
   config_.resume = true;
   EXPECT_EQ(MustTrain().test_loss, whole.test_loss);
   EXPECT_TRUE(Weights() == expected);
@@ -135,16 +142,116 @@ TEST_F(TrainerTest, StoppedWithinAnEpochGoesOnBitForBit) {
   EXPECT_TRUE(Weights() == expected);
 }
 
-TEST_F(TrainerTest, ResumingAFinishedRunFinishesAgain) {
+// Every file of the run, by its name.
+std::map<std::string, std::string> FilesOf(const std::string& run) {
+  std::map<std::string, std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(run)) {
+    if (entry.is_regular_file()) files[entry.path()] = Content(entry.path());
+  }
+  return files;
+}
+
+TEST_F(TrainerTest, AFinishedRunIsNotTouched) {
   const TrainSummary first = MustTrain();
-  const std::string expected = Weights();
+  const auto files = FilesOf(config_.out);
   config_.resume = true;
+  config_.threads = 2;
   Listener listener;
   const TrainSummary again = MustTrain(listener);
-  EXPECT_TRUE(again.finished);
+  EXPECT_TRUE(FilesOf(config_.out) == files);
+  EXPECT_EQ(again.json, first.json);
+  EXPECT_EQ(again.measured_peak_bytes, first.measured_peak_bytes);
   EXPECT_TRUE(listener.steps.empty());
-  EXPECT_EQ(again.test_accuracy, first.test_accuracy);
+  EXPECT_TRUE(listener.finished_folders.empty());
+  EXPECT_EQ(listener.messages,
+            "this run has done all its 6 steps: nothing to do; --extend with more --epochs or "
+            "--steps would make it longer\n");
+}
+
+TEST_F(TrainerTest, AnotherLengthIsRefused) {
+  MustTrain();
+  const auto files = FilesOf(config_.out);
+  config_.resume = true;
+  config_.epochs = 1;
+  const std::string start = "--resume " + config_.out + ": this run has 6 steps, now ";
+  EXPECT_EQ(Refusal().message, start + "3 are asked for: a run can be made longer, never shorter");
+  config_.extend = true;
+  EXPECT_EQ(Refusal().message, start + "3 are asked for: a run can be made longer, never shorter");
+  config_.extend = false;
+  config_.epochs = 3;
+  EXPECT_EQ(Refusal().message, start + "9 are asked for: add --extend to make it longer");
+  config_.epochs = 1;
+  config_.steps = 6;  // the same length in other words
+  MustTrain();
+  EXPECT_TRUE(FilesOf(config_.out) == files);
+}
+
+TEST_F(TrainerTest, ExtendingSaysWhatBecomesOfTheSchedule) {
+  config_.schedule = "cosine";
+  MustTrain();
+  config_.resume = config_.extend = true;
+  config_.epochs = 4;
+  Listener listener;
+  MustTrain(listener);
+  EXPECT_EQ(listener.messages.find(
+                "extending this run from 6 to 12 steps; the learning rate, which fell to 0 over 6 "
+                "steps, now falls over 12: 0.05 at step 7 instead of 0; this is not the same as "
+                "one run of 12 steps\n"),
+            0U)
+      << listener.messages;
+}
+
+TEST_F(TrainerTest, StepsThatCannotBeCounted) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  config_.epochs = kHuge;
+  EXPECT_EQ(Refusal().message.find("--epochs 9223372036854775807: longer than a run can be"), 0U);
+  config_.steps = kHuge;
+  config_.microbatch = 2;
+  EXPECT_EQ(Refusal().message.find("--steps 9223372036854775807: longer than a run can be"), 0U);
+  EXPECT_FALSE(std::filesystem::exists(config_.out));
+}
+
+TEST_F(TrainerTest, OverwritingStartsAnew) {
+  config_.learning_rate = 0.01;
+  MustTrain();
+  const std::string expected = Weights();
+  config_.out += "2";
+  config_.learning_rate = 0.1;
+  MustTrain();
+  config_.learning_rate = 0.01;
+  EXPECT_NE(Refusal().message.find("--overwrite"), std::string::npos);
+  config_.overwrite = true;
+  MustTrain();
   EXPECT_TRUE(Weights() == expected);
+}
+
+TEST_F(TrainerTest, AFolderDeletedWhileTheRunUsesIt) {
+  Listener listener;
+  listener.after_step = [&](int64_t step) {
+    if (step == 2) std::filesystem::remove_all(config_.out);
+  };
+  const auto summary = TryTrain(listener);
+  ASSERT_FALSE(summary.ok());
+  EXPECT_EQ(summary.error().message,
+            config_.out + ": the run folder was deleted or moved while the run used it");
+  EXPECT_FALSE(std::filesystem::exists(config_.out));
+}
+
+TEST_F(TrainerTest, ADamagedLogIsNotContinued) {
+  config_.checkpoint_every = 2;
+  Listener listener;
+  listener.after_step = [](int64_t step) {
+    if (step == 4) raise(SIGTERM);
+  };
+  MustTrain(listener);
+  const std::string path = config_.out + "/metrics.jsonl";
+  std::string lines = Content(path);
+  lines[10] = static_cast<char>(lines[10] ^ 1);
+  Put(path, lines);
+  config_.resume = true;
+  EXPECT_EQ(Refusal().message.find(path + ": is damaged or was edited"), 0U);
+  std::filesystem::remove(path);
+  MustTrain();
 }
 
 TEST_F(TrainerTest, ResumingWithMoreEpochsIsOneLongerRun) {
@@ -155,7 +262,7 @@ TEST_F(TrainerTest, ResumingWithMoreEpochsIsOneLongerRun) {
   config_.epochs = 1;
   MustTrain();
   config_.epochs = 3;
-  config_.resume = true;
+  config_.resume = config_.extend = true;
   EXPECT_EQ(MustTrain().steps, 9);
   EXPECT_TRUE(Weights() == expected);
   TrainConfig saved;
@@ -172,7 +279,7 @@ TEST_F(TrainerTest, MoreStepsAfterAnEndWithinAnEpoch) {
   MustTrain(listener);
   EXPECT_EQ(listener.epochs, (std::vector<int64_t>{1, 2}));  // the second one is cut short
   config_.steps = 6;
-  config_.resume = true;
+  config_.resume = config_.extend = true;
   EXPECT_EQ(MustTrain().train_loss, whole.train_loss);
   EXPECT_TRUE(Weights() == expected);
 }
@@ -198,13 +305,15 @@ TEST_F(TrainerTest, AResumedRunKeepsItsSimdTarget) {
   MustTrain(first);
   config_.simd = "auto";
   config_.epochs = 2;
-  config_.resume = true;
+  config_.resume = config_.extend = true;
   Listener second;
   const TrainSummary summary = MustTrain(second);
   EXPECT_EQ(summary.simd, targets.back());
   EXPECT_EQ(second.arena_bytes, first.arena_bytes);
   EXPECT_TRUE(Weights() == expected);
-  EXPECT_EQ(second.messages, "resuming at step 3\n");
+  EXPECT_EQ(second.messages,
+            "extending this run from 3 to 6 steps; the learning rate is that of one run of this "
+            "length\nresuming at step 3\n");
 }
 
 TEST_F(TrainerTest, AnotherSimdTargetIsSaidAloud) {
@@ -213,25 +322,44 @@ TEST_F(TrainerTest, AnotherSimdTargetIsSaidAloud) {
   config_.simd = targets.back();
   MustTrain();
   config_.simd = targets.front();
-  config_.resume = true;
+  config_.resume = config_.extend = true;
   config_.epochs = 3;
   Listener listener;
   EXPECT_EQ(MustTrain(listener).simd, targets.front());
   EXPECT_EQ(listener.messages.find("the checkpoint was made with " + targets.back()), 0U);
 }
 
-TEST_F(TrainerTest, DivergenceKeepsTheCheckpoint) {
-  config_.epochs = 1;
-  MustTrain();
-  const std::string checkpoint = Content(CheckpointPath(CheckpointFolder(config_.out)));
-  config_.learning_rate = 1e30;
-  Put(config_.out + "/config.toml", ToToml(config_));  // as if started with this rate
-  config_.resume = true;
+// Four good steps, then, where the rate has risen to it, one that nothing survives.
+TEST_F(TrainerTest, DivergenceKeepsTheLastGoodCheckpoint) {
   config_.epochs = 9;
+  config_.checkpoint_every = 1;
+  config_.schedule = "steps:1.33:1e60";
+  config_.learning_rate = 0.01;
   const Error error = Refusal();
   EXPECT_EQ(error.kind, ErrorKind::kFailed);
-  EXPECT_NE(error.message.find("training has diverged"), std::string::npos) << error.message;
-  EXPECT_TRUE(Content(CheckpointPath(CheckpointFolder(config_.out))) == checkpoint);
+  EXPECT_NE(error.message.find("after step 5: training has diverged; the last good checkpoint, "
+                               "of step 4, is kept; start again with a lower --lr"),
+            std::string::npos)
+      << error.message;
+  EXPECT_EQ(Checkpoint().step, 4);
+  TinyRun run(config_);
+  const auto tensors = PersistentTensors(*run.executor, true);
+  ASSERT_TRUE(LoadCheckpoint(CheckpointFolder(config_.out), "wrn-10-1", tensors).ok());
+  EXPECT_EQ(FindNotFinite(tensors), "");
+}
+
+// Weights that are finite, but so large that the next loss is not.
+TEST_F(TrainerTest, DivergenceSeenByTheNextLossReturnsToTheCheckpointBefore) {
+  config_.epochs = 9;
+  config_.checkpoint_every = 1;
+  config_.schedule = "steps:1.33:1e38";
+  config_.learning_rate = 0.01;
+  const Error error = Refusal();
+  EXPECT_NE(error.message.find("at step 6: training has diverged; the last good checkpoint, of "
+                               "step 4, is kept"),
+            std::string::npos)
+      << error.message;
+  EXPECT_EQ(Checkpoint().step, 4);
 }
 
 TEST_F(TrainerTest, DivergenceSeenByTheEvaluationOnly) {
@@ -240,7 +368,9 @@ TEST_F(TrainerTest, DivergenceSeenByTheEvaluationOnly) {
   config_.learning_rate = 1e30;
   const Error error = Refusal();
   EXPECT_EQ(error.kind, ErrorKind::kFailed);
-  EXPECT_NE(error.message.find("test loss is"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("training has diverged; there was no checkpoint yet"),
+            std::string::npos)
+      << error.message;
   EXPECT_EQ(*ReadCheckpointInfo(CheckpointFolder(config_.out)), std::nullopt);
 }
 
@@ -248,7 +378,7 @@ TEST_F(TrainerTest, WrongInputLeavesNoRunBehind) {
   const auto expect = [&](const std::string& reason) {
     const Error error = Refusal();
     EXPECT_NE(error.message.find(reason), std::string::npos) << error.message;
-    EXPECT_FALSE(std::filesystem::exists(config_.out + "/config.toml"));
+    EXPECT_FALSE(std::filesystem::exists(config_.out));
   };
   const TrainConfig good = config_;
   config_.model = "wrn-9-1";
@@ -275,16 +405,23 @@ TEST_F(TrainerTest, WrongInputLeavesNoRunBehind) {
 
 TEST_F(TrainerTest, ACheckpointThatContradictsItself) {
   MustTrain();
-  const std::string path = CheckpointPath(CheckpointFolder(config_.out));
-  std::string content = Content(path);
-  const std::string step = R"("thimble.step":"6")";
-  ASSERT_NE(content.find(step), std::string::npos);
-  content.replace(content.find(step), step.size(), R"("thimble.step":"5")");
-  Put(path, content);
+  TinyRun run(config_);
+  const std::string folder = CheckpointFolder(config_.out);
+  const std::string path = CheckpointPath(folder);
+  const auto tensors = PersistentTensors(*run.executor, true);
+  CheckpointInfo info = *LoadCheckpoint(folder, "wrn-10-1", tensors);
+  info.step = 5;
+  ASSERT_TRUE(SaveCheckpoint(folder, info, tensors).ok());
   config_.resume = true;
   const Error error = Refusal();
   EXPECT_EQ(error.kind, ErrorKind::kBadInput);
   EXPECT_EQ(error.message, path + ": says step 5 in one place and 6 in another");
+  info.step = 7;
+  ASSERT_TRUE(SaveCheckpoint(folder, info, tensors).ok());
+  EXPECT_EQ(Refusal().message, path + ": is of step 7 of a run of 6 steps");
+  info.settings_json = "{}";
+  ASSERT_TRUE(SaveCheckpoint(folder, info, tensors).ok());
+  EXPECT_EQ(Refusal().message.find(path + ": settings: expected"), 0U);
 }
 
 // A network of one layer.
@@ -305,7 +442,7 @@ class ModelFileTrainerTest : public TrainerTest {
 
 TEST_F(ModelFileTrainerTest, TheRunKeepsTheFile) {
   MustTrain();
-  EXPECT_EQ(Content(config_.out + "/model.toml"), ModelText(10));
+  EXPECT_EQ(WithoutSeal(Content(config_.out + "/model.toml")), ModelText(10));
   TrainConfig saved;
   ASSERT_TRUE(ReadConfigFile(config_.out + "/config.toml", saved).ok());
   EXPECT_EQ(saved.model, config_.model);
@@ -323,7 +460,7 @@ TEST_F(ModelFileTrainerTest, GoesOnWithTheCopyBitForBit) {
   MustTrain();
   Put(config_.model, ModelText(10) + "# another comment\n");
   config_.epochs = 2;
-  config_.resume = true;
+  config_.resume = config_.extend = true;
   Listener listener;
   const auto changed = TryTrain(listener);
   ASSERT_FALSE(changed.ok());

@@ -82,10 +82,14 @@ std::vector<TableRow> ResultRows(const Runs& runs) {
                                  static_cast<double>(StepCost(run.program).step_flops) / 1e9);
             }),
       SummaryRow("train loss", runs,
-                 [](const Summary& summary) { return fmt::format("{:.4f}", summary.train_loss); }),
+                 [](const Summary& summary) {
+                   return summary.train_loss ? fmt::format("{:.4f}", *summary.train_loss)
+                                             : std::string("–");
+                 }),
       RowOf("test accuracy", runs,
             [](const RunRecord& run) {
-              return TestAccuracy(run) >= 0 ? Percent(TestAccuracy(run)) : "–";
+              const std::optional<double> accuracy = TestAccuracy(run);
+              return accuracy ? Percent(*accuracy) : "–";
             }),
       SummaryRow(
           "version", runs,

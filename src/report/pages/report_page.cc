@@ -53,8 +53,8 @@ std::vector<Tile> WorkTiles(const RunRecord& run) {
   std::vector<Tile> tiles = {{"parameters", CountText(run.plan().parameters), ""},
                              {"arithmetic", FlopsText(cost.step_flops),
                               fmt::format("forward {}", FlopsText(cost.forward_flops))}};
-  if (TestAccuracy(run) >= 0) {
-    tiles.push_back({"test accuracy", Percent(TestAccuracy(run)),
+  if (const std::optional<double> accuracy = TestAccuracy(run)) {
+    tiles.push_back({"test accuracy", Percent(*accuracy),
                      fmt::format("after {} steps", CountText(StepsDone(run)))});
   }
   if (run.summary) {

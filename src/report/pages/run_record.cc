@@ -4,7 +4,8 @@
 
 #include <filesystem>
 
-#include "thimble/base/file_reader.h"
+#include "thimble/base/crc64.h"
+#include "thimble/base/sealed_text.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/options.h"
@@ -17,7 +18,6 @@ namespace {
 // Each far beyond what a run writes: a hundred times the plans of wrn-28-2, two million lines.
 constexpr int64_t kMaxPlanBytes = 32 << 20;
 constexpr int64_t kMaxMetricsBytes = 128 << 20;
-constexpr int64_t kMaxSummaryBytes = 1 << 20;
 
 bool Exists(const std::string& path) {
   std::error_code ignored;
@@ -57,11 +57,22 @@ Result<TrainSummary> ParseSummary(std::string_view text) {
   return SummaryFromJson(text);
 }
 
+// The lines that the run had written when it ended are still what they were. A run that goes on
+// adds more; one that was made before summaries spoke of them has no checksum.
+Result<void> CheckLines(std::string_view text, const TrainSummary& summary) {
+  const auto size = static_cast<size_t>(summary.metrics_bytes);
+  Crc64 checksum;
+  checksum.Append(text.substr(0, size));
+  if (text.size() >= size && checksum.value() == summary.metrics_checksum) return {};
+  return BadInput(
+      fmt::format("is damaged or was edited: its first {} bytes are not what the run wrote", size));
+}
+
 // What `parse` makes of a file; its errors get the file's name.
 template <class Parse>
 auto ReadFile(const std::string& path, int64_t max_bytes, const Parse& parse)
     -> decltype(parse(std::string())) {
-  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, max_bytes));
+  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadSealedFile(path, max_bytes));
   auto value = parse(text);
   if (!value.ok()) return WithContext(path, value.error());
   return value;
@@ -76,13 +87,19 @@ Result<RunRecord> ReadRunFolder(const std::string& folder) {
   if (!Exists(config_path)) {
     return BadInput(fmt::format("{}: is no run folder: there is no config.toml in it", folder));
   }
+  // The run's own copy of a model file is not looked at here.
+  THIMBLE_ASSIGN_OR_RETURN(const std::string config, ReadSealedFile(config_path, kMaxConfigBytes));
   THIMBLE_TRY(ReadConfigFile(config_path, run.config));
   THIMBLE_ASSIGN_OR_RETURN(run.program, ReadFile(folder + "/plan.json", kMaxPlanBytes, ParsePlans));
-  if (const std::string path = folder + "/metrics.jsonl"; Exists(path)) {
-    THIMBLE_ASSIGN_OR_RETURN(run.metrics, ReadFile(path, kMaxMetricsBytes, MetricsFromLines));
-  }
   if (const std::string path = folder + "/summary.json"; Exists(path)) {
     THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, ParseSummary));
+  }
+  if (const std::string path = folder + "/metrics.jsonl"; Exists(path)) {
+    const auto parse = [&](std::string_view text) -> Result<MetricsLog> {
+      if (run.summary) THIMBLE_TRY(CheckLines(text, *run.summary));
+      return MetricsFromLines(text);
+    };
+    THIMBLE_ASSIGN_OR_RETURN(run.metrics, ReadFile(path, kMaxMetricsBytes, parse));
   }
   return run;
 }

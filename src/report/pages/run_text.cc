@@ -61,7 +61,9 @@ std::string ResultText(const RunRecord& run) {
   }
   const TrainSummary& summary = *run.summary;
   std::string text = MemoryText(summary);
-  text += fmt::format(" Test accuracy {} after {} steps, {}.", Percent(summary.test_accuracy),
+  text += fmt::format(" {} after {} steps, {}.",
+                      summary.test_accuracy ? "Test accuracy " + Percent(*summary.test_accuracy)
+                                            : std::string("Not evaluated yet"),
                       CountText(summary.steps), RateText(summary));
   if (StepsDone(run) > summary.steps) {
     text += fmt::format(" The run went on after that: its metrics reach step {}.",
@@ -80,9 +82,9 @@ int64_t StepsDone(const RunRecord& run) {
   return steps;
 }
 
-double TestAccuracy(const RunRecord& run) {
+std::optional<double> TestAccuracy(const RunRecord& run) {
   if (!run.metrics.test_accuracy.empty()) return run.metrics.test_accuracy.back().value;
-  return run.summary ? run.summary->test_accuracy : -1;
+  return run.summary ? run.summary->test_accuracy : std::nullopt;
 }
 
 std::string PlainRatio(const TrainSummary& summary) {

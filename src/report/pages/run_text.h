@@ -1,6 +1,7 @@
 // A run in words and numbers, as both the report and the comparison have them.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "thimble/report/pages/run_record.h"
@@ -23,8 +24,8 @@ std::string ResultText(const RunRecord& run);
 // Steps the run has done, as far as its files say.
 int64_t StepsDone(const RunRecord& run);
 
-// The newest accuracy on the test set, from 0 to 1; below 0 where there is none yet.
-double TestAccuracy(const RunRecord& run);
+// The newest accuracy on the test set, from 0 to 1; none yet for a run that was not evaluated.
+std::optional<double> TestAccuracy(const RunRecord& run);
 
 // "1.54x": how many times the plain plan is the arena.
 std::string PlainRatio(const TrainSummary& summary);

@@ -7,6 +7,7 @@
 
 #include "tests/report/toy_record.h"
 #include "tests/train/file_fixture.h"
+#include "thimble/base/crc64.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/report/pages/report_page.h"
 #include "thimble/train/metrics.h"
@@ -111,13 +112,16 @@ TEST_F(RunRecordTest, BracketsWithoutEnd) {
   EXPECT_EQ(Refusal(), folder_ + "/summary.json: byte 16: expected at most 16 nested brackets");
 }
 
-// Files with a few bytes changed are refused, or make a page: never a crash.
+// Files with a few bytes changed are refused, or make a page: never a crash. Without their
+// checksums, which would refuse them all.
 TEST_F(RunRecordTest, ChangedBytes) {
   std::mt19937 random(7);
   const auto below = [&](size_t bound) { return random() % bound; };
   size_t pages = 0;
   for (const char* name : {"/config.toml", "/plan.json", "/metrics.jsonl", "/summary.json"}) {
-    const std::string whole = Content(folder_ + name);
+    std::string whole = Content(folder_ + name);
+    if (const size_t seal = whole.find("crc64:"); seal != whole.npos)
+      whole.replace(seal, 6, "older:");
     for (int round = 0; round < 150; ++round) {
       std::string changed = whole;
       for (size_t change = 0; change <= below(3); ++change) {
@@ -136,6 +140,26 @@ TEST_F(RunRecordTest, ChangedBytes) {
     Put(folder_ + name, whole);
   }
   EXPECT_GT(pages, 50U);
+}
+
+TEST_F(RunRecordTest, LinesThatTheRunDidNotWrite) {
+  TrainSummary summary = *ToyRun().summary;
+  const std::string lines = Content(folder_ + "/metrics.jsonl");
+  Crc64 checksum;
+  checksum.Append(lines);
+  summary.metrics_bytes = static_cast<int64_t>(lines.size());
+  summary.metrics_checksum = checksum.value();
+  Put(folder_ + "/summary.json", SummaryJson(summary, {}));
+  EXPECT_EQ(Refusal(), "");
+  Put(folder_ + "/metrics.jsonl", lines + lines);  // the run went on
+  EXPECT_EQ(Refusal(), "");
+  std::string changed = lines;
+  changed[lines.find_last_of("0123456789")] = '7';
+  ASSERT_NE(changed, lines);
+  for (const std::string& bad : {changed, lines.substr(1)}) {
+    Put(folder_ + "/metrics.jsonl", bad);
+    EXPECT_THAT(Refusal(), StartsWith(folder_ + "/metrics.jsonl: is damaged or was edited"));
+  }
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ TEST(RunText, RunsThatGoOn) {
   EXPECT_EQ(TestAccuracy(run), 0.375);
   run.metrics = {};
   EXPECT_EQ(StepsDone(run), 0);
-  EXPECT_LT(TestAccuracy(run), 0);
+  EXPECT_EQ(TestAccuracy(run), std::nullopt);
 }
 
 TEST(RunText, ASummaryOfAnEarlierPartOfTheRun) {

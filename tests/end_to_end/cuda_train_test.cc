@@ -75,7 +75,7 @@ TEST_F(CudaTrainEndToEnd, ACheckpointGoesOnOnTheOtherDevice) {
     const std::string run = At("from_" + first);
     RunWell(Options(1) + "--device " + first + " --out " + run);
     const ProcessResult rest =
-        RunWell(Options(2) + "--device " + second + " --resume --out " + run);
+        RunWell(Options(2) + "--device " + second + " --resume --extend --out " + run);
     EXPECT_THAT(rest.err, HasSubstr("resuming at step 10"));
     EXPECT_THAT(rest.err, HasSubstr("not bit for bit"));
     EXPECT_EQ(SummaryOf(run)["steps"], 20);
@@ -131,7 +131,7 @@ TEST_F(CudaTrainEndToEnd, RunsInPartsGoOnBitForBit) {
   const std::string options = "--device cuda --microbatch 3 ";
   RunWell(Options(4) + options + "--out @/whole");
   RunWell(Options(4) + options + "--steps 17 --out @/run");
-  RunWell(Options(4) + options + "--resume --out @/run");
+  RunWell(Options(4) + options + "--resume --extend --out @/run");
   EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("run")));
 }
 

@@ -46,7 +46,7 @@ TEST_F(GhostBatchNormEndToEnd, OneGroupIsThePlainRunAndTwoAreNot) {
 TEST_F(GhostBatchNormEndToEnd, GoesOnBitForBit) {
   RunWell(Options(3) + "--bn-group 2 --out @/whole");
   RunWell(Options(3) + "--bn-group 2 --steps 4 --out @/parted");
-  RunWell(Options(3) + "--bn-group 2 --resume --out @/parted");
+  RunWell(Options(3) + "--bn-group 2 --resume --extend --out @/parted");
   EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("parted")));
 }
 

@@ -137,7 +137,7 @@ TEST_F(MicrobatchEndToEnd, WithoutBatchNormLossesAreEqualToRounding) {
 TEST_F(MicrobatchEndToEnd, ARunOfPartsIsResumedEvaluatedAndReported) {
   RunWell(Training(6) + "--microbatch 4 --out @/whole");
   RunWell(Training(2) + "--microbatch 4 --out @/run");
-  RunWell(Training(6) + "--microbatch 4 --resume --out @/run");
+  RunWell(Training(6) + "--microbatch 4 --resume --extend --out @/run");
   EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("run")));
   const auto summary = SummaryOf(At("run"));
   EXPECT_EQ(summary["config"]["microbatch"], 4);

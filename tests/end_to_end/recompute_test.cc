@@ -60,7 +60,7 @@ TEST_F(RecomputeEndToEnd, ARunMayGoOnWithAnotherStrategy) {
   const std::string whole = Train(options);
   RunWell(Options("wrn-10-1:dropout=0.3", 3) +
           "--schedule constant --recompute blocks --out @/part");
-  RunWell(options + "--recompute optimal --resume --out @/part");
+  RunWell(options + "--recompute optimal --resume --extend --out @/part");
   EXPECT_TRUE(WeightsOf(At("part")) == WeightsOf(whole));
 }
 

@@ -66,6 +66,36 @@ TEST_F(ModelFileEndToEnd, ExamplesTrain) {
   }
 }
 
+// Convolutions whose padding is far beyond the kernel: most windows lie beside the image.
+TEST_F(ModelFileEndToEnd, LargePaddingGivesTheSameWeightsForAnyNumberOfThreads) {
+  const std::string input = "[input]\nheight = 32\nwidth = 32\nchannels = 3\nclasses = 10\n";
+  const std::string end =
+      "[[layers]]\ntype = \"global_avg_pool\"\n"
+      "[[layers]]\ntype = \"linear\"\nname = \"fc\"\nfeatures = \"$classes\"\n";
+  const auto convolution = [](const std::string& name, const std::string& settings) {
+    return "[[layers]]\ntype = \"conv\"\nname = \"" + name + "\"\n" + settings;
+  };
+  const std::string models[] = {convolution("a", "channels = 16\nkernel = 1\npadding = 300\n"),
+                                convolution("a", "channels = 1\nkernel = 1\npadding = 280\n"),
+                                convolution("a", "channels = 512\nkernel = 1\nstride = 4\n") +
+                                    convolution("b", "channels = 4\nkernel = 1\npadding = 6\n")};
+  int number = 0;
+  for (const std::string& layers : models) {
+    SCOPED_TRACE(layers);
+    const std::string name = "padded" + std::to_string(number++);
+    Put(At(name + ".toml"), input + layers + end);
+    const auto weights_with = [&](const std::string& threads) {
+      const std::string run = name + "-" + threads;
+      RunWell("train --model @/" + name + ".toml --data shapes:4,2 --batch 2 --steps 2" +
+              " --scratch 16KiB --out @/" + run + " --threads " + threads);
+      return WeightsOf(At(run));
+    };
+    const std::string with_one = weights_with("1");
+    EXPECT_EQ(with_one, weights_with("2"));
+    EXPECT_EQ(with_one, weights_with("3"));
+  }
+}
+
 TEST_F(ModelFileEndToEnd, RunsAreNamedAfterTheFile) {
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder_);

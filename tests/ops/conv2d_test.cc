@@ -78,6 +78,7 @@ const std::vector<Convolution> kConvolutions = {
     {1, 13, 1, 17, 33, 5, 1, 2, 2},  // a single column; lines that only padding reaches
     {2, 13, 2, 1, 5, 2, 2, 1, 3},    // padding larger than the kernel: outputs that read nothing
     {1, 3, 13, 33, 1, 1, 1, 1, 2},   // taps side by side with the image, and padding around
+    {1, 1, 2, 1, 1, 1, 1, 1, 300},   // chunks of lines that begin right of the image
     {1, 4, 33, 9, 48, 3, 2, 3, 0},   // nothing reaches over the sides
     {3, 5, 13, 16, 32, 1, 1, 1, 0},  // pixels one by one, across the lines
     {2, 2, 300, 8, 16, 3, 3, 1, 1},  // longer lines than a chunk

@@ -17,7 +17,8 @@ class LinePacker {
   void operator()(int64_t line, int64_t first, int64_t count, float* out) const {
     const int64_t begin = std::clamp<int64_t>(first, 0, width_);
     const int64_t end = std::clamp<int64_t>(first + count, begin, width_);
-    const int64_t before = std::min(count, begin - first);
+    // None where the first pixel lies in the image or right of it.
+    const int64_t before = std::clamp<int64_t>(-first, 0, count);
     const int64_t after = count - before - (end - begin);
     out = std::fill_n(out, before * channels_, 0.0F);
     out = std::copy_n(InPlace(line) + begin * channels_, (end - begin) * channels_, out);

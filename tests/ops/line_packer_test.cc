@@ -1,0 +1,64 @@
+// LinePacker: pixels of a line wherever the wanted ones begin and end, and not a float beyond them.
+#include "thimble/ops/conv2d/line_packer.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <vector>
+
+namespace thimble {
+namespace {
+
+constexpr int64_t kWidth = 5;
+constexpr int64_t kChannels = 2;
+constexpr int64_t kLines = 3;
+
+// Numbers from 1 on: none is a zero of the padding.
+std::vector<float> Images() {
+  std::vector<float> images(kLines * kWidth * kChannels);
+  std::iota(images.begin(), images.end(), 1.0F);
+  return images;
+}
+
+// Element by element.
+std::vector<float> ExpectedPixels(const std::vector<float>& images, int64_t line, int64_t first,
+                                  int64_t count) {
+  std::vector<float> pixels;
+  for (int64_t pixel = first; pixel < first + count; ++pixel) {
+    for (int64_t c = 0; c < kChannels; ++c) {
+      const bool inside = pixel >= 0 && pixel < kWidth;
+      const int64_t place = ((line * kWidth + pixel) * kChannels) + c;
+      pixels.push_back(inside ? images[static_cast<size_t>(place)] : 0.0F);
+    }
+  }
+  return pixels;
+}
+
+TEST(LinePackerTest, PixelsOutsideAreZerosAndNothingElseIsWritten) {
+  constexpr float kUntouched = -1;
+  constexpr size_t kGuard = 64;
+  const std::vector<float> images = Images();
+  const LinePacker packer(images.data(), kWidth, kChannels);
+  for (int64_t first = -3 * kWidth; first <= 3 * kWidth; ++first) {
+    for (int64_t count = 0; count <= 3 * kWidth; ++count) {
+      const std::vector<float> expected = ExpectedPixels(images, 1, first, count);
+      std::vector<float> out(expected.size() + 2 * kGuard, kUntouched);
+      packer(1, first, count, out.data() + kGuard);
+      std::vector<float> all(kGuard, kUntouched);
+      all.insert(all.end(), expected.begin(), expected.end());
+      all.insert(all.end(), kGuard, kUntouched);
+      EXPECT_EQ(out, all) << count << " pixels from " << first << " on";
+    }
+  }
+}
+
+TEST(LinePackerTest, TheSameMemoryAsOneLine) {
+  const std::vector<float> images = Images();
+  const LinePacker packer(images.data(), kWidth, kChannels);
+  std::vector<float> out(images.size());
+  packer.OneLine(kLines * kWidth)(0, 0, kLines * kWidth, out.data());
+  EXPECT_EQ(out, images);
+}
+
+}  // namespace
+}  // namespace thimble

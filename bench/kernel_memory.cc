@@ -14,21 +14,24 @@ uint32_t MixedBits(size_t index) {
   return bits ^ (bits >> 13);
 }
 
+// Assigns number(i) to each element.
+template <class T, class Number>
+void FillWith(const TensorView& view, const Number& number) {
+  const std::span<T> elements = view.As<T>();
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = number(i);
+}
+
 void Fill(const TensorView& view) {
-  const size_t count = static_cast<size_t>(view.shape.elements());
-  for (size_t i = 0; i < count; ++i) {
-    switch (view.dtype) {
-      case DType::kF32:
-        view.As<float>()[i] =
-            view.shape.rank() < 2 ? 1.0F : static_cast<float>(MixedBits(i) >> 8) * 0x1p-23F - 1.0F;
-        break;
-      case DType::kU8:
-        view.As<uint8_t>()[i] = static_cast<uint8_t>(MixedBits(i));
-        break;
-      case DType::kI32:
-        view.As<int32_t>()[i] = 0;
-        break;
-    }
+  const bool ones = view.shape.rank() < 2;
+  switch (view.dtype) {
+    case DType::kF32:
+      return FillWith<float>(view, [=](size_t i) {
+        return ones ? 1.0F : static_cast<float>(MixedBits(i) >> 8) * 0x1p-23F - 1.0F;
+      });
+    case DType::kU8:
+      return FillWith<uint8_t>(view, [](size_t i) { return static_cast<uint8_t>(MixedBits(i)); });
+    case DType::kI32:
+      return FillWith<int32_t>(view, [](size_t) { return 0; });
   }
 }
 

@@ -48,11 +48,11 @@ struct KernelCall {
   const Shape& out_shape(size_t output) const { return outputs[output].shape; }
   template <class T>
   const T* In(size_t input) const {
-    return inputs[input].As<const T>().data();
+    return inputs[input].DataAs<const T>();
   }
   template <class T>
   T* Out(size_t output) const {
-    return outputs[output].As<T>().data();
+    return outputs[output].DataAs<T>();
   }
 };
 

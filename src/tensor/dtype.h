@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <type_traits>
 
 namespace thimble {
 
@@ -30,6 +31,20 @@ constexpr std::string_view Name(DType dtype) {
       return "i32";
   }
   return "?";
+}
+
+// The stored type whose elements are T, const or not.
+template <class T>
+constexpr DType DTypeOf() {
+  using Element = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<Element, float>) {
+    return DType::kF32;
+  } else if constexpr (std::is_same_v<Element, int32_t>) {
+    return DType::kI32;
+  } else {
+    static_assert(std::is_same_v<Element, uint8_t>, "no tensor is stored as this type");
+    return DType::kU8;
+  }
 }
 
 }  // namespace thimble

@@ -18,11 +18,18 @@ struct TensorView {
   size_t size_bytes() const { return static_cast<size_t>(shape.elements()) * SizeBytes(dtype); }
   std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data), size_bytes()}; }
 
-  // The elements as T, which must have the size of the stored type.
+  // The first element. T must be the stored type; aborts otherwise, for a wrong one would read and
+  // write beside the tensor. For once per kernel, not once per element.
+  template <class T>
+  T* DataAs() const {
+    THIMBLE_CHECK(dtype == DTypeOf<T>(), "a tensor of {} was taken for one of {}", Name(dtype),
+                  Name(DTypeOf<T>()));
+    return static_cast<T*>(data);
+  }
+  // All elements, likewise.
   template <class T>
   std::span<T> As() const {
-    THIMBLE_DCHECK(sizeof(T) == SizeBytes(dtype), "{} bytes asked of {}", sizeof(T), Name(dtype));
-    return {static_cast<T*>(data), static_cast<size_t>(shape.elements())};
+    return {DataAs<T>(), static_cast<size_t>(shape.elements())};
   }
 };
 

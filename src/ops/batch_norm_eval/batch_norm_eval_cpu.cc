@@ -53,6 +53,8 @@ void BatchNormEvalGradCpu::Run(const KernelCall& call) {
   const float* x = call.In<float>(0);
   const float* variance = call.In<float>(4);
   const float* dy = call.In<float>(5);
+  float* dgammas = call.Out<float>(1);
+  float* dbetas = call.Out<float>(2);
   const double epsilon = call.attributes.Float("epsilon");
 
   SumChannelGradients(call.pool, rows, norm, x, dy, partials, sum_dy, sum_product);
@@ -63,8 +65,8 @@ void BatchNormEvalGradCpu::Run(const KernelCall& call) {
       dgamma += sum_product[s] / std::sqrt(variance[s] + epsilon);
       dbeta += sum_dy[s];
     }
-    call.Out<float>(1)[c] = static_cast<float>(dgamma);
-    call.Out<float>(2)[c] = static_cast<float>(dbeta);
+    dgammas[c] = static_cast<float>(dgamma);
+    dbetas[c] = static_cast<float>(dbeta);
   }
   ScaleChannelGradients(call.pool, rows, norm, x, dy, call.Out<float>(0));
 }

@@ -112,9 +112,10 @@ void Conv2dGradInputCpu::Run(const KernelCall& call) {
   const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
   const Conv2dGeometry g = Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value();
   const LinePacker dy(call.In<float>(1), g.out_width, g.out_channels);
+  const float* w = call.In<float>(0);
   ForEachPhaseGroup(g, call.Out<float>(0), [&](const PhaseGroup& group) {
     const auto weights = [&](size_t phase, const MatrixBlock& block, float* panel, size_t stride) {
-      PackPhaseWeights(call.In<float>(0), g, group.phases[phase], block, panel, stride);
+      PackPhaseWeights(w, g, group.phases[phase], block, panel, stride);
     };
     RunLineConvolution({group.all(), g.channels, dy, weights}, call.scratch, call.pool);
   });

@@ -1,7 +1,8 @@
 // softmax_cross_entropy: the loss of a classifier, sum over the batch of -log
-// softmax(logits)[label], divided by `divisor` (the batch size gives the mean; with microbatches,
-// the size of the whole batch). `correct` counts the rows whose first largest logit is the label's.
-// A label out of range counts as wrong and makes the loss NaN.
+// softmax(logits)[label], divided by `divisor` (the number of rows gives the mean; with
+// microbatches, too: what share of the whole batch they are comes in with `dloss`). `correct`
+// counts the rows whose first largest logit is the label's. A label out of range counts as wrong
+// and makes the loss NaN.
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/shape_rules.h"
 #include "thimble/ops/softmax_cross_entropy/reference.h"

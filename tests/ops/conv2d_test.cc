@@ -79,6 +79,7 @@ const std::vector<Convolution> kConvolutions = {
     {2, 13, 2, 1, 5, 2, 2, 1, 3},    // padding larger than the kernel: outputs that read nothing
     {1, 3, 13, 33, 1, 1, 1, 1, 2},   // taps side by side with the image, and padding around
     {1, 1, 2, 1, 1, 1, 1, 1, 300},   // chunks of lines that begin right of the image
+    {1, 11, 1, 3, 1, 3, 3, 1, 4},    // the last lines, which dw's vectors reach into, are left out
     {1, 4, 33, 9, 48, 3, 2, 3, 0},   // nothing reaches over the sides
     {3, 5, 13, 16, 32, 1, 1, 1, 0},  // pixels one by one, across the lines
     {2, 2, 300, 8, 16, 3, 3, 1, 1},  // longer lines than a chunk
@@ -177,6 +178,37 @@ TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
   }
 }
 
+// Names of the op's CUDA kernels that take the call. What they decide needs no GPU.
+std::vector<std::string> CudaKernelsFor(const OpCase& op_case) {
+  const PreparedCase prepared(op_case);
+  std::vector<std::string> names;
+  for (const Kernel& kernel : prepared.op.kernels()) {
+    if (kernel.device != DeviceKind::kCuda) continue;
+    if (kernel.declines(prepared.call()).empty()) names.emplace_back(kernel.name);
+  }
+  return names;
+}
+
+TEST(Conv2dTest, CudaKernelsDeclineWhatTheyCannotCount) {
+  const Convolution usual{2, 8, 8, 4, 8, 3, 3, 1, 1};
+  if (CudaKernelsFor(usual.Forward()).empty()) GTEST_SKIP() << "built without CUDA";
+  const std::vector<std::string> plain = {"Conv2dGradWeightPlainFp32Cuda",
+                                          "Conv2dGradWeightPlainCuda"};
+  EXPECT_EQ(CudaKernelsFor(usual.GradWeight()).size(), 4U);
+  // More groups of channels than a grid has room for.
+  EXPECT_EQ(CudaKernelsFor(Convolution{1, 1, 1, 1, 1 << 22, 1, 1, 1, 0}.GradWeight()), plain);
+  EXPECT_EQ(CudaKernelsFor(Convolution{1, 1, 1, 1 << 22, 1, 1, 1, 1, 0}.GradWeight()), plain);
+  // No channels.
+  EXPECT_EQ(CudaKernelsFor(Convolution{2, 8, 8, 0, 8, 3, 3, 1, 1}.GradWeight()), plain);
+  EXPECT_EQ(CudaKernelsFor(Convolution{2, 8, 8, 4, 0, 3, 3, 1, 1}.GradWeight()), plain);
+  // Sizes beyond 32 bits.
+  const Convolution large{int64_t{1} << 31, 1, 1, 1, 1, 1, 1, 1, 0};
+  for (const OpCase& op_case :
+       {large.Forward(), large.ForwardAdd(), large.GradWeight(), large.GradInput()}) {
+    EXPECT_THAT(CudaKernelsFor(op_case), testing::IsEmpty()) << ToString(op_case);
+  }
+}
+
 TEST(Conv2dTest, WrongUseSaysWhy) {
   const Convolution good{2, 8, 8, 3, 16, 3, 3, 1, 1};
   OpCase rank = good.Forward();
@@ -194,7 +226,9 @@ TEST(Conv2dTest, WrongUseSaysWhy) {
   EXPECT_EQ(ShapeError(empty), "a kernel of 3 x 0 is empty");
   OpCase stride = good.Forward();
   stride.attributes.Set("stride", int64_t{0});
-  EXPECT_EQ(ShapeError(stride), "stride 0, expected at least 1");
+  EXPECT_EQ(ShapeError(stride), "stride 0, expected 1 to 1048576");
+  stride.attributes.Set("stride", int64_t{1} << 32);
+  EXPECT_EQ(ShapeError(stride), "stride 4294967296, expected 1 to 1048576");
   OpCase padding = good.Forward();
   padding.attributes.Set("padding", int64_t{-1});
   EXPECT_EQ(ShapeError(padding), "padding -1, expected 0 to 1048576");

@@ -5,8 +5,9 @@
 namespace thimble {
 namespace {
 
-// Far above any use; keeps sums of sizes from overflowing.
+// Far above any use; keep sums and products of sizes from overflowing.
 constexpr int64_t kMaxPadding = int64_t{1} << 20;
+constexpr int64_t kMaxStride = int64_t{1} << 20;
 
 Result<void> CheckRank(std::string_view name, const Shape& shape, std::string_view axes) {
   if (shape.rank() == 4) return {};
@@ -15,7 +16,9 @@ Result<void> CheckRank(std::string_view name, const Shape& shape, std::string_vi
 }
 
 Result<void> CheckWindow(const Conv2dGeometry& g) {
-  if (g.stride < 1) return BadInput(fmt::format("stride {}, expected at least 1", g.stride));
+  if (g.stride < 1 || g.stride > kMaxStride) {
+    return BadInput(fmt::format("stride {}, expected 1 to {}", g.stride, kMaxStride));
+  }
   if (g.padding < 0 || g.padding > kMaxPadding) {
     return BadInput(fmt::format("padding {}, expected 0 to {}", g.padding, kMaxPadding));
   }

@@ -117,7 +117,8 @@ class BlockLines {
     // Once for each tap row; there is little of it.
     float* copy = copied_ + (line - copied) * floats;
     float* end = std::copy_n(run_.dy + line * floats, floats, copy);
-    if (line + 1 == lines) std::fill_n(end, kMaxLanes, 0.0F);
+    // Where a vector reaches beyond the line; the next one, unless it is left out, is copied there.
+    std::fill_n(end, kMaxLanes, 0.0F);
     return copy;
   }
 

@@ -14,6 +14,7 @@ namespace thimble {
 namespace {
 
 constexpr std::string_view kTooOdd = "its tiles do not fit a block";
+constexpr std::string_view kTooLarge = "a size is beyond 32 bits";
 
 int Narrow(int64_t number) { return static_cast<int>(number); }
 
@@ -157,6 +158,14 @@ std::optional<WeightGradient> FittingWeightGradient(const Conv2dGeometry& g) {
   return FitsWeightGradient(gradient) ? std::optional(gradient) : std::nullopt;
 }
 
+// Sizes, and positions in the padded image, are ints; each weight is a block of a grid.
+std::string_view PlainDeclines(const Conv2dGeometry& g) {
+  const int64_t largest =
+      std::max({g.batch, g.height + 2 * g.padding, g.width + 2 * g.padding, g.channels,
+                g.out_channels, g.out_channels * g.window_elements()});
+  return largest <= INT_MAX ? "" : kTooLarge;
+}
+
 PlainConvolution Plain(const Conv2dGeometry& g) {
   return {Narrow(g.batch),        Narrow(g.height),        Narrow(g.width),
           Narrow(g.channels),     Narrow(g.out_height),    Narrow(g.out_width),
@@ -214,6 +223,9 @@ std::string_view Conv2dFp32Cuda::Declines(const OpCall& call) {
 }
 void Conv2dFp32Cuda::Run(const KernelCall& call) { RunForward(call, Math::kFp32); }
 
+std::string_view Conv2dPlainCuda::Declines(const OpCall& call) {
+  return PlainDeclines(Conv2dGeometryOf(call).value());
+}
 void Conv2dPlainCuda::Run(const KernelCall& call) {
   LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)), call.In<float>(0),
                      call.In<float>(1), Other(call), call.Out<float>(0));
@@ -229,6 +241,9 @@ std::string_view Conv2dGradInputFp32Cuda::Declines(const OpCall& call) {
 }
 void Conv2dGradInputFp32Cuda::Run(const KernelCall& call) { RunGradInput(call, Math::kFp32); }
 
+std::string_view Conv2dGradInputPlainCuda::Declines(const OpCall& call) {
+  return PlainDeclines(Conv2dGradInputGeometryOf(call).value());
+}
 void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradInput(call.stream, Plain(Running(call, Conv2dGradInputGeometryOf)),
                        call.In<float>(0), call.In<float>(1), call.Out<float>(0));
@@ -251,6 +266,9 @@ size_t Conv2dGradWeightFp32Cuda::ScratchBytes(const OpCall& call, const KernelLi
 }
 void Conv2dGradWeightFp32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kFp32); }
 
+std::string_view Conv2dGradWeightPlainCuda::Declines(const OpCall& call) {
+  return PlainDeclines(Conv2dGradWeightGeometryOf(call).value());
+}
 void Conv2dGradWeightPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradWeight(call.stream, Plain(Running(call, Conv2dGradWeightGeometryOf)),
                         call.In<float>(0), call.In<float>(1), call.Out<float>(0));

@@ -1,5 +1,5 @@
 // GPU kernels of conv2d and its gradients. TF32 is the default; fp32 has to be asked for; the plain
-// ones take any shape.
+// ones take any shape whose sizes fit 32 bits.
 #pragma once
 
 #include "thimble/graph/kernel.h"
@@ -21,6 +21,7 @@ struct Conv2dFp32Cuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dPlainCuda {
+  static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dPlainFp32Cuda : Conv2dPlainCuda {
@@ -44,6 +45,7 @@ struct Conv2dGradInputFp32Cuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradInputPlainCuda {
+  static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradInputPlainFp32Cuda : Conv2dGradInputPlainCuda {
@@ -63,6 +65,7 @@ struct Conv2dGradWeightFp32Cuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradWeightPlainCuda {
+  static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradWeightPlainFp32Cuda : Conv2dGradWeightPlainCuda {

@@ -20,6 +20,8 @@ constexpr int kPitch = 36;
 // Blocks that a large GPU has room for; by this and the shape alone the batch is split.
 constexpr int kTargetBlocks = 264;
 constexpr size_t kMaxSharedBytes = size_t{160} << 10;
+// Groups of channels are the second and third dimension of a grid, which end here.
+constexpr int kMaxGroups = 65535;
 
 template <Math kMath_, Channels kChannels_, int kTaps_, int kBlocksM_, int kBlocksN_>
 struct Config {
@@ -386,9 +388,10 @@ auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
 
 bool FitsWeightGradient(const WeightGradient& gradient) {
   if (gradient.kernel != 1 && gradient.kernel != 3) return false;
+  if (gradient.elements() == 0) return false;  // no groups of channels to share the batch among
   return WithAnyConfig(gradient, [&]<class C>() {
     const Tiling t = TilingOf(gradient, C::kOut, C::kIn);
-    return t.area.pixels() < kMaxTilePixels &&
+    return std::max(t.out_groups, t.in_groups) <= kMaxGroups && t.area.pixels() < kMaxTilePixels &&
            SharedBytes(t, ExchangeFloats<C>()) <= kMaxSharedBytes;
   });
 }

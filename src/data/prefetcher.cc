@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "thimble/base/check.h"
+#include "thimble/base/start_thread.h"
 
 namespace thimble {
 
@@ -11,7 +12,7 @@ Prefetcher::Prefetcher(const BatchSource& source, std::span<const BatchBuffer> s
   THIMBLE_CHECK(!slots_.empty(), "a prefetcher without slots");
 }
 
-void Prefetcher::Start(int64_t first_step, int64_t end_step) {
+Result<void> Prefetcher::Start(int64_t first_step, int64_t end_step) {
   THIMBLE_CHECK(!thread_.joinable(), "the prefetcher runs already");
   THIMBLE_CHECK(0 <= first_step && first_step <= end_step, "steps {} to {}", first_step, end_step);
   // No other thread yet, so no lock.
@@ -19,7 +20,11 @@ void Prefetcher::Start(int64_t first_step, int64_t end_step) {
   end_ = end_step;
   stopping_ = false;
   error_.reset();
-  thread_ = std::thread([this] { ReadSteps(); });
+  THIMBLE_ASSIGN_OR_RETURN(thread_,
+                           StartThread("the thread that reads batches ahead",
+                                       "try --prefetch 0, which needs none, or fewer --threads",
+                                       [this] { ReadSteps(); }));
+  return {};
 }
 
 Result<BatchSlot> Prefetcher::Next() {

@@ -3,7 +3,7 @@
 // arena).
 //
 //   Prefetcher prefetcher(batches, slots);
-//   prefetcher.Start(first_step, end_step);
+//   THIMBLE_TRY(prefetcher.Start(first_step, end_step));
 //   for (int64_t step = first_step; step < end_step; ++step) {
 //     THIMBLE_ASSIGN_OR_RETURN(const BatchSlot batch, prefetcher.Next());
 //     ...                    // batch.images stay put
@@ -48,8 +48,9 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Begins to read the steps [first_step, end_step). Requires that it is not running.
-  void Start(int64_t first_step, int64_t end_step);
+  // Begins to read the steps [first_step, end_step). kFailed where the system gives no thread, and
+  // then it is not running. Requires that it was not.
+  Result<void> Start(int64_t first_step, int64_t end_step);
 
   // Waits for the batch of the next step. An error of the source comes out here, after the batches
   // that went well before it, and stays. Requires a Start, a step left, and fewer batches held than

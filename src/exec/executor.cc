@@ -10,6 +10,18 @@ namespace thimble {
 
 static_assert(kArenaAlignment % Arena::kAlignment == 0, "arenas have the sizes of plans");
 
+namespace {
+
+// Only kernels of the CPU use them.
+int ThreadsOf(const Program& program, DeviceKind kind) {
+  int threads = 1;
+  if (kind != DeviceKind::kCpu) return threads;
+  for (const Plan& plan : program.plans) threads = std::max(threads, plan.limits.threads);
+  return threads;
+}
+
+}  // namespace
+
 class Executor::CountedScope {
  public:
   explicit CountedScope(Executor& executor)
@@ -39,22 +51,22 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, const OpRegi
   return CreateOn(std::move(device), std::move(program), ops);
 }
 
-std::unique_ptr<Executor> Executor::CreateOn(std::unique_ptr<Device> device, Program program,
-                                             const OpRegistry& ops) {
+Result<std::unique_ptr<Executor>> Executor::CreateOn(std::unique_ptr<Device> device,
+                                                     Program program, const OpRegistry& ops) {
   THIMBLE_CHECK(device->arena().size() == program.arena_bytes, "an arena of {} bytes for {}",
                 device->arena().size(), program.arena_bytes);
-  return std::unique_ptr<Executor>(new Executor(std::move(device), std::move(program), ops));
+  THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
+                           ThreadPool::Start(ThreadsOf(program, device->kind())));
+  return std::unique_ptr<Executor>(
+      new Executor(std::move(device), std::move(pool), std::move(program), ops));
 }
 
-Executor::Executor(std::unique_ptr<Device> device, Program program, const OpRegistry& ops)
+Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> pool,
+                   Program program, const OpRegistry& ops)
     : program_(std::move(program)),
       device_(std::move(device)),
+      pool_(std::move(pool)),
       audit_(*device_, program_.residents) {
-  int threads = 1;
-  if (device_->kind() == DeviceKind::kCpu) {
-    for (const Plan& plan : program_.plans) threads = std::max(threads, plan.limits.threads);
-  }
-  pool_ = std::make_unique<ThreadPool>(threads);
   for (const Plan& plan : program_.plans) {
     bound_.push_back(std::make_unique<BoundPlan>(plan, ops, *device_, *pool_));
   }

@@ -29,10 +29,11 @@ class Executor {
  public:
   // `ops` must be the registry the program was planned with and outlive the executor. Opens the
   // device that the plans are for, with an arena of exactly the planned size, and paints it.
+  // kFailed where the machine does not give the memory or the threads.
   static Result<std::unique_ptr<Executor>> Create(Program program, const OpRegistry& ops);
   // The same on this device, whose arena must have the planned size.
-  static std::unique_ptr<Executor> CreateOn(std::unique_ptr<Device> device, Program program,
-                                            const OpRegistry& ops);
+  static Result<std::unique_ptr<Executor>> CreateOn(std::unique_ptr<Device> device, Program program,
+                                                    const OpRegistry& ops);
 
   const Program& program() const { return program_; }
   Device& device() const { return *device_; }
@@ -82,7 +83,8 @@ class Executor {
   // Counts what is allocated while it lives.
   class CountedScope;
 
-  Executor(std::unique_ptr<Device> device, Program program, const OpRegistry& ops);
+  Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> pool, Program program,
+           const OpRegistry& ops);
   // Takes note of the run that begins.
   void Begin(size_t plan);
   void RunAudited(size_t plan);

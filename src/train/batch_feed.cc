@@ -66,8 +66,8 @@ BatchBuffer BatchFeed::SlotInHostMemory(int64_t slot, int64_t batch) const {
   return {As<uint8_t>(bytes.first(image_bytes)), As<int32_t>(bytes.subspan(image_bytes))};
 }
 
-void BatchFeed::Start(int64_t first_step, int64_t end_step) {
-  if (prefetcher_) prefetcher_->Start(first_step, end_step);
+Result<void> BatchFeed::Start(int64_t first_step, int64_t end_step) {
+  return prefetcher_ ? prefetcher_->Start(first_step, end_step) : Result<void>();
 }
 
 void BatchFeed::WaitForCopy() {

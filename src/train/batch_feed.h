@@ -21,7 +21,8 @@ class BatchFeed {
   // itself. Both arguments must outlive this.
   BatchFeed(const BatchSource& source, Executor& executor, int64_t num_slots, int64_t batch);
 
-  void Start(int64_t first_step, int64_t end_step);
+  // kFailed where the thread that reads ahead cannot be started.
+  Result<void> Start(int64_t first_step, int64_t end_step);
   // Nothing is read ahead any more.
   void Stop() {
     if (prefetcher_) prefetcher_->Stop();

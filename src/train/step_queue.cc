@@ -13,9 +13,9 @@ StepQueue::StepQueue(const TrainingProgram& program, const TrainBatches& batches
       runs_(executor, program.runs_per_step()),
       runs_per_step_(static_cast<size_t>(program.runs_per_step())) {}
 
-void StepQueue::Start(int64_t first_step, int64_t end_step) {
+Result<void> StepQueue::Start(int64_t first_step, int64_t end_step) {
   launched_ = collected_ = first_step;
-  feed_.Start(parts_.FirstPart(first_step), parts_.FirstPart(end_step));
+  return feed_.Start(parts_.FirstPart(first_step), parts_.FirstPart(end_step));
 }
 
 Result<void> StepQueue::Launch(double learning_rate) {

@@ -2,7 +2,7 @@
 // is trained in parts, one for each part and one for the update; nothing waits between them.
 //
 //   StepQueue steps(program, batches, *executor, config.prefetch);
-//   steps.Start(first_step, end_step);
+//   THIMBLE_TRY(steps.Start(first_step, end_step));
 //   while (…) {
 //     while (!steps.full()) THIMBLE_TRY(steps.Launch(learning_rate));
 //     const FinishedRun step = steps.Collect();   // the oldest
@@ -26,8 +26,9 @@ class StepQueue {
   StepQueue(const TrainingProgram& program, const TrainBatches& batches, Executor& executor,
             int64_t num_slots);
 
-  // The steps that will be launched are [first_step, end_step).
-  void Start(int64_t first_step, int64_t end_step);
+  // The steps that will be launched are [first_step, end_step). kFailed where the thread that reads
+  // ahead cannot be started.
+  Result<void> Start(int64_t first_step, int64_t end_step);
   // No more steps will be launched: nothing is read ahead, and nobody writes to the arena.
   void Stop() { feed_.Stop(); }
 

@@ -275,7 +275,7 @@ Result<void> Trainer::Loop() {
   observer_.OnStart(program_, folder_->path());
   started_ = Clock::now();
   queue_.emplace(program_, *batches_, *executor_, config_.prefetch);
-  queue_->Start(state_.step, schedule_span_.num_steps);
+  THIMBLE_TRY(queue_->Start(state_.step, schedule_span_.num_steps));
   launched_ = state_.step;
   while (!done() && !stop_->requested()) {
     while (MayLaunch()) THIMBLE_TRY(Launch());

@@ -37,7 +37,7 @@ void ExpectNoAllocation(const ImageData& data) {
       {std::span(images).first(half), std::span(labels).first(kBatch)},
       {std::span(images).last(half), std::span(labels).last(kBatch)}};
   Prefetcher prefetcher(batches, slots);
-  prefetcher.Start(0, 20);
+  EXPECT_TRUE(prefetcher.Start(0, 20).ok());
   ASSERT_TRUE(prefetcher.Next().ok());  // the thread is up now
   const int64_t before = num_allocations.load();
   bool all_ok = true;

@@ -1,11 +1,13 @@
 #include "thimble/data/prefetcher.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <vector>
 
 #include "tests/data/fake_dataset.h"
+#include "tests/support/scarce_threads.h"
 
 namespace thimble {
 namespace {
@@ -54,7 +56,7 @@ TEST_F(PrefetcherTest, GivesTheSameBatchesAsFill) {
   for (const size_t num_slots : {1, 2, 3, 7}) {
     const Slots slots(num_slots, batches_.image_bytes());
     Prefetcher prefetcher(batches_, slots.buffers());
-    prefetcher.Start(5, 60);
+    EXPECT_TRUE(prefetcher.Start(5, 60).ok());
     for (int64_t step = 5; step < 60; ++step) ExpectNextIs(prefetcher, step);
   }
 }
@@ -62,7 +64,7 @@ TEST_F(PrefetcherTest, GivesTheSameBatchesAsFill) {
 TEST_F(PrefetcherTest, SeveralBatchesMayBeHeld) {
   const Slots slots(3, batches_.image_bytes());
   Prefetcher prefetcher(batches_, slots.buffers());
-  prefetcher.Start(0, 20);
+  EXPECT_TRUE(prefetcher.Start(0, 20).ok());
   const auto first = prefetcher.Next();
   const auto second = prefetcher.Next();
   ASSERT_TRUE(first.ok() && second.ok());
@@ -77,20 +79,20 @@ TEST_F(PrefetcherTest, SeveralBatchesMayBeHeld) {
 TEST_F(PrefetcherTest, StopsWithAFullRingAndStartsAgain) {
   const Slots slots(2, batches_.image_bytes());
   Prefetcher prefetcher(batches_, slots.buffers());
-  prefetcher.Start(0, 1'000'000);
+  EXPECT_TRUE(prefetcher.Start(0, 1'000'000).ok());
   ExpectNextIs(prefetcher, 0);
   prefetcher.Stop();
   prefetcher.Stop();
-  prefetcher.Start(40, 43);
+  EXPECT_TRUE(prefetcher.Start(40, 43).ok());
   for (int64_t step = 40; step < 43; ++step) ExpectNextIs(prefetcher, step);
   prefetcher.Stop();
-  prefetcher.Start(3, 3);  // nothing to do; the destructor ends it
+  EXPECT_TRUE(prefetcher.Start(3, 3).ok());  // nothing to do; the destructor ends it
 }
 
 TEST_F(PrefetcherTest, EndsWhileABatchIsHeld) {
   const Slots slots(2, batches_.image_bytes());
   Prefetcher prefetcher(batches_, slots.buffers());
-  prefetcher.Start(0, 1000);
+  EXPECT_TRUE(prefetcher.Start(0, 1000).ok());
   EXPECT_TRUE(prefetcher.Next().ok());
 }
 
@@ -99,7 +101,7 @@ TEST_F(PrefetcherTest, ErrorComesAfterTheGoodBatchesAndStays) {
   const EvalBatches batches(broken, kBatch);
   const Slots slots(2, batches.image_bytes());
   Prefetcher prefetcher(batches, slots.buffers());
-  prefetcher.Start(0, batches.num_steps());
+  EXPECT_TRUE(prefetcher.Start(0, batches.num_steps()).ok());
   for (int64_t step = 0; step < 3; ++step) {
     EXPECT_TRUE(prefetcher.Next().ok());
     prefetcher.Release();
@@ -110,10 +112,27 @@ TEST_F(PrefetcherTest, ErrorComesAfterTheGoodBatchesAndStays) {
     EXPECT_EQ(batch.error().message, "broken image");
   }
   prefetcher.Stop();
-  prefetcher.Start(4, 5);
+  EXPECT_TRUE(prefetcher.Start(4, 5).ok());
   const auto batch = prefetcher.Next();
   ASSERT_TRUE(batch.ok());
   EXPECT_EQ(batch->labels[0], 16);
+}
+
+TEST_F(PrefetcherTest, AThreadThatCannotBeStartedIsAnError) {
+  const Slots slots(2, batches_.image_bytes());
+  Prefetcher prefetcher(batches_, slots.buffers());
+  {
+    const ScarceThreads scarce(0);
+    const Result<void> started = prefetcher.Start(0, 20);
+    ASSERT_FALSE(started.ok());
+    EXPECT_EQ(started.error().kind, ErrorKind::kFailed);
+    EXPECT_THAT(started.error().message,
+                testing::AllOf(testing::StartsWith("cannot start the thread that reads batches"),
+                               testing::HasSubstr("try --prefetch 0")));
+  }
+  prefetcher.Stop();
+  ASSERT_TRUE(prefetcher.Start(0, 20).ok());
+  ExpectNextIs(prefetcher, 0);
 }
 
 TEST_F(PrefetcherTest, WrongUse) {

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <vector>
 
+#include "tests/support/scarce_threads.h"
 #include "thimble/device/cpu/parallel_elements.h"
 
 namespace thimble {
@@ -69,6 +70,39 @@ TEST(ThreadPool, WakesFromSleep) {
 
 TEST(ThreadPool, StopsWithoutEverRunning) {
   for (int round = 0; round < 20; ++round) ThreadPool pool(4);
+}
+
+TEST(ThreadPool, StartsAllThreads) {
+  const auto pool = ThreadPool::Start(3);
+  ASSERT_TRUE(pool.ok());
+  EXPECT_EQ((*pool)->num_threads(), 3);
+}
+
+// Those that were started before are ended again.
+TEST(ThreadPool, AThreadThatCannotBeStartedIsAnError) {
+  const int before = NumThreads();
+  for (const int given : {0, 1, 2}) {
+    const ScarceThreads scarce(given);
+    const auto pool = ThreadPool::Start(8);
+    ASSERT_FALSE(pool.ok()) << given;
+    EXPECT_EQ(pool.error().kind, ErrorKind::kFailed);
+    const std::string message = pool.error().message;
+    const std::string which = "cannot start worker thread " + std::to_string(given + 1) + " of 7: ";
+    EXPECT_EQ(message.find(which), 0U) << message;
+    const std::string advice = "; try --threads " + std::to_string(given + 1);
+    EXPECT_NE(message.find(advice), std::string::npos) << message;
+    ExpectNumThreads(before);
+    EXPECT_TRUE(ThreadPool::Start(given + 1).ok()) << "the advice works";
+  }
+}
+
+TEST(ThreadPoolDeathTest, AThreadThatCannotBeStarted) {
+  EXPECT_DEATH(
+      {
+        const ScarceThreads scarce(1);
+        ThreadPool pool(3);
+      },
+      "cannot start worker thread 2 of 2: .*; try --threads 2");
 }
 
 TEST(ThreadPoolDeathTest, NeedsAThread) { EXPECT_DEATH(ThreadPool(0), "a pool of 0 threads"); }

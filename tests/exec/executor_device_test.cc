@@ -29,7 +29,7 @@ struct OnRecordingDevice {
     Program program = PlanProgram({{"plan", graph}}, BuiltinOps(), {}, {}).value();
     auto owned = std::make_unique<RecordingDevice>(program.arena_bytes);
     device = owned.get();
-    executor = Executor::CreateOn(std::move(owned), std::move(program), BuiltinOps());
+    executor = Executor::CreateOn(std::move(owned), std::move(program), BuiltinOps()).value();
     x = executor->View(0, "x");
     y = executor->View(0, "y");
     device->TakeLog();
@@ -94,7 +94,8 @@ TEST(ExecutorOnDevice, TrainsAsOnTheCpu) {
   Program program = cpu.executor().program();
   auto owned = std::make_unique<RecordingDevice>(program.arena_bytes);
   const RecordingDevice& device = *owned;
-  SmallTraining other(Executor::CreateOn(std::move(owned), std::move(program), BuiltinOps()));
+  SmallTraining other(
+      Executor::CreateOn(std::move(owned), std::move(program), BuiltinOps()).value());
   for (uint32_t step = 0; step < 3; ++step) {
     EXPECT_EQ(other.Run(kTrain, step), cpu.Run(kTrain, step));
     EXPECT_EQ(other.Run(kEvaluate, step), cpu.Run(kEvaluate, step));

@@ -9,6 +9,7 @@
 
 #include "tests/exec/planted_kernel.h"
 #include "tests/exec/small_training.h"
+#include "tests/support/scarce_threads.h"
 
 namespace thimble {
 namespace {
@@ -23,6 +24,15 @@ void ExpectSameResidents(const ResidentContents& actual, const ResidentContents&
   for (const auto& [name, bytes] : expected) {
     EXPECT_TRUE(actual.at(name) == bytes) << "'" << name << "' differs";
   }
+}
+
+TEST(ExecutorTest, ThreadsThatCannotBeStartedAreAnError) {
+  SmallTraining training(/*threads=*/4);
+  const ScarceThreads scarce(1);
+  const auto executor = Executor::Create(training.executor().program(), BuiltinOps());
+  ASSERT_FALSE(executor.ok());
+  EXPECT_EQ(executor.error().kind, ErrorKind::kFailed);
+  EXPECT_THAT(executor.error().message, testing::HasSubstr("try --threads 2"));
 }
 
 TEST(ExecutorTest, MeasuresWhatWasPlanned) {

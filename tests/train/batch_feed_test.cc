@@ -33,7 +33,7 @@ std::vector<Batch> Feed(const BatchSource& source, int64_t slots, int64_t first,
   config.prefetch = slots;
   const TinyRun run(config);
   BatchFeed feed(source, *run.executor, slots, config.batch);
-  feed.Start(first, end);
+  EXPECT_TRUE(feed.Start(first, end).ok());
   std::vector<Batch> batches;
   for (int64_t step = first; step < end; ++step) {
     batches.push_back(Empty(source, step));
@@ -65,7 +65,7 @@ TEST(BatchFeed, LeavingEarlyStopsTheReader) {
   const TinyRun run;
   const TrainBatches source(*run.data.train, 4, 1);
   BatchFeed feed(source, *run.executor, 2, 4);
-  feed.Start(0, 1'000'000'000);
+  EXPECT_TRUE(feed.Start(0, 1'000'000'000).ok());
 }
 
 // Eight by eight images; the ring of the run has more than enough room.
@@ -75,7 +75,7 @@ TEST(BatchFeed, AnErrorOfTheDataComesOut) {
   const TinyRun run;
   for (const int64_t slots : {0, 2}) {
     BatchFeed feed(source, *run.executor, slots, 4);
-    feed.Start(0, 2);
+    EXPECT_TRUE(feed.Start(0, 2).ok());
     Batch batch = Empty(source, 0);
     ASSERT_TRUE(feed.Next(0, Images(batch), Labels(batch)).ok());
     EXPECT_EQ(batch.labels, (std::vector<int32_t>{0, 1, 2, 3}));
@@ -92,7 +92,7 @@ TEST(BatchFeedDeathTest, StepsOutOfOrder) {
   EXPECT_DEATH(
       {
         BatchFeed feed(source, *run.executor, 2, 4);
-        feed.Start(0, 3);
+        (void)feed.Start(0, 3);
         (void)feed.Next(1, Images(batch), Labels(batch));
       },
       "batch of step 1");

@@ -59,7 +59,8 @@ TEST(ProfileRun, MeasuresDevicesThatWorkByThemselves) {
   const TrainingProgram program = ProgramOf(TinyConfig());
   const auto executor =
       Executor::CreateOn(std::make_unique<RecordingDevice>(program.program.arena_bytes),
-                         program.program, BuiltinOps());
+                         program.program, BuiltinOps())
+          .value();
   const Profile profile = RunProfile(TinyConfig(), program, 2, BuiltinOps(), *executor);
   EXPECT_THAT(DifferencesOf(profile), IsEmpty());
   EXPECT_EQ(profile.measured_holdings, profile.record.holdings);

@@ -19,7 +19,7 @@ struct BehindRun {
     const Program& program = run.program.program;
     auto owned = std::make_unique<RecordingDevice>(program.arena_bytes);
     device = owned.get();
-    executor = Executor::CreateOn(std::move(owned), program, BuiltinOps());
+    executor = Executor::CreateOn(std::move(owned), program, BuiltinOps()).value();
     InitializeResidents(*executor, run.program.inits, run.config.seed);
   }
   static TrainConfig WithoutRing() {
@@ -38,7 +38,7 @@ struct BehindRun {
 std::vector<double> Train(const TinyRun& run, Executor& executor, int64_t slots, int64_t steps) {
   const TrainBatches batches(*run.data.train, run.config.batch, 1);
   BatchFeed feed(batches, executor, slots, run.config.batch);
-  feed.Start(0, steps);
+  EXPECT_TRUE(feed.Start(0, steps).ok());
   RunQueue queue(executor);
   std::vector<double> losses;
   int64_t launched = 0;

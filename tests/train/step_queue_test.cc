@@ -58,7 +58,7 @@ class QueueRun {
     if (on == On::kDeviceOfItsOwn) {
       auto device = std::make_unique<RecordingDevice>(program_.program.arena_bytes);
       device_ = device.get();
-      executor_ = Executor::CreateOn(std::move(device), program_.program, BuiltinOps());
+      executor_ = Executor::CreateOn(std::move(device), program_.program, BuiltinOps()).value();
     } else {
       executor_ = Executor::Create(program_.program, BuiltinOps()).value();
     }
@@ -67,7 +67,7 @@ class QueueRun {
   }
 
   std::vector<FinishedRun> Train(int64_t steps) {
-    queue_->Start(0, steps);
+    EXPECT_TRUE(queue_->Start(0, steps).ok());
     std::vector<FinishedRun> finished;
     int64_t launched = 0;
     while (std::ssize(finished) < steps) {
@@ -282,7 +282,7 @@ TEST(StepQueue, NothingWaitsBetweenParts) {
   config.prefetch = 0;
   QueueRun run(config, PlainNetwork, On::kDeviceOfItsOwn);
   run.Train(3);  // audited
-  run.queue().Start(3, 5);
+  EXPECT_TRUE(run.queue().Start(3, 5).ok());
   run.device().TakeLog();
   ASSERT_TRUE(run.queue().Launch(0.1).ok());
   EXPECT_FALSE(run.queue().full());
@@ -301,7 +301,7 @@ TEST(StepQueue, NothingWaitsBetweenParts) {
 
 TEST(StepQueueDeathTest, TooManyOrTooFew) {
   QueueRun run(SevenAtATime(3), PlainNetwork);
-  run.queue().Start(0, 2);
+  EXPECT_TRUE(run.queue().Start(0, 2).ok());
   EXPECT_DEATH(run.queue().Collect(), "no step was launched");
   ASSERT_TRUE(run.queue().Launch(0.1).ok());
   EXPECT_DEATH((void)run.queue().Launch(0.1), "1 steps are under way already");

@@ -1,6 +1,11 @@
 #include "thimble/device/cpu/thread_pool.h"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "thimble/base/check.h"
+#include "thimble/base/start_thread.h"
 
 namespace thimble {
 namespace {
@@ -27,12 +32,30 @@ void WaitForChange(const std::atomic<T>& value, T old) {
 
 }  // namespace
 
+Result<std::unique_ptr<ThreadPool>> ThreadPool::Start(int num_threads) {
+  std::unique_ptr<ThreadPool> pool(new ThreadPool);  // not make_unique: the constructor is private
+  THIMBLE_TRY(pool->StartWorkers(num_threads));
+  return pool;
+}
+
 ThreadPool::ThreadPool(int num_threads) {
+  const Result<void> started = StartWorkers(num_threads);
+  THIMBLE_CHECK(started.ok(), "{}", started.error().message);
+}
+
+// Workers that were started before an error are ended by the destructor.
+Result<void> ThreadPool::StartWorkers(int num_threads) {
   THIMBLE_CHECK(num_threads >= 1, "a pool of {} threads", num_threads);
   workers_.reserve(static_cast<size_t>(num_threads - 1));
   for (int thread = 1; thread < num_threads; ++thread) {
-    workers_.emplace_back([this, thread] { WorkerLoop(static_cast<size_t>(thread)); });
+    THIMBLE_ASSIGN_OR_RETURN(
+        std::thread worker,
+        StartThread(fmt::format("worker thread {} of {}", thread, num_threads - 1),
+                    fmt::format("try --threads {}", thread),
+                    [this, thread] { WorkerLoop(static_cast<size_t>(thread)); }));
+    workers_.push_back(std::move(worker));
   }
+  return {};
 }
 
 ThreadPool::~ThreadPool() {

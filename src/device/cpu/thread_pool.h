@@ -5,22 +5,27 @@
 // must give the same result for any assignment: each chunk writes its own outputs, and reductions
 // combine per-chunk partial results in chunk order. The number of chunks is chosen from the shape,
 // never from the number of threads; that is what makes results the same bits for any number of
-// threads. Nothing is allocated after construction.
+// threads. Nothing is allocated once the threads are started.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <thread>
 #include <vector>
 
 #include "thimble/base/function_ref.h"
+#include "thimble/base/result.h"
 
 namespace thimble {
 
 class ThreadPool {
  public:
-  // `num_threads` >= 1 counts the calling thread, which works too.
+  // `num_threads` >= 1 counts the calling thread, which works too. kFailed where the system does
+  // not give that many.
+  static Result<std::unique_ptr<ThreadPool>> Start(int num_threads);
+  // The same where nobody can do without: stops the program if the system does not give that many.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -38,6 +43,8 @@ class ThreadPool {
     FunctionRef<void(size_t, size_t)> body;
     size_t num_chunks;
   };
+  ThreadPool() = default;
+  Result<void> StartWorkers(int num_threads);
   void WorkerLoop(size_t thread);
   void TakeChunks(const Job& job, size_t thread);
 

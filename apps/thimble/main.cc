@@ -3,22 +3,28 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
 
 #include "apps/thimble/command.h"
 #include "thimble/base/version.h"
+#include "thimble/device/cpu/memory_limits.h"
 
-int main(int argc, char** argv) {
+namespace thimble {
+namespace {
+
+int Run(int argc, char** argv) {
   CLI::App app("Trains neural networks in the memory you have.", "thimble");
-  app.set_version_flag("--version", std::string(thimble::Version()));
+  app.set_version_flag("--version", std::string(Version()));
   app.require_subcommand(1);
   int exit_code = 0;
-  thimble::AddTrainCommand(app, &exit_code);
-  thimble::AddEvalCommand(app, &exit_code);
-  thimble::AddPlanCommand(app, &exit_code);
-  thimble::AddProfileCommand(app, &exit_code);
-  thimble::AddReportCommand(app, &exit_code);
-  thimble::AddModelsCommand(app, &exit_code);
-  thimble::AddDataCommand(app, &exit_code);
+  AddTrainCommand(app, &exit_code);
+  AddEvalCommand(app, &exit_code);
+  AddPlanCommand(app, &exit_code);
+  AddProfileCommand(app, &exit_code);
+  AddReportCommand(app, &exit_code);
+  AddModelsCommand(app, &exit_code);
+  AddDataCommand(app, &exit_code);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -26,11 +32,33 @@ int main(int argc, char** argv) {
     // Said in our words: the parser only sees that no sub-command was given.
     const auto words = app.remaining();
     const bool unknown = app.get_subcommands().empty() && !words.empty();
-    return Report(thimble::BadInput(
+    return Report(BadInput(
         fmt::format("{} (see thimble --help)",
                     unknown ? fmt::format("no sub-command '{}'", words.front()) : error.what())));
-  } catch (const std::exception& error) {  // no memory, no threads
-    return Report(thimble::Failed(error.what()));
   }
   return exit_code;
+}
+
+// The arena asks before it takes memory; this is about everything else.
+int ReportOutOfMemory() {
+  try {
+    return Report(Failed(fmt::format("out of memory: {}; a higher limit or a smaller model helps",
+                                     DescribeTightest(ReadMemoryLimits()))));
+  } catch (const std::bad_alloc&) {
+    std::fputs("thimble: out of memory\n", stderr);
+    return 1;
+  }
+}
+
+}  // namespace
+}  // namespace thimble
+
+int main(int argc, char** argv) {
+  try {
+    return thimble::Run(argc, argv);
+  } catch (const std::bad_alloc&) {
+    return thimble::ReportOutOfMemory();
+  } catch (const std::exception& error) {
+    return thimble::Report(thimble::Failed(error.what()));
+  }
 }

@@ -102,7 +102,8 @@ class Device {
   // How many runs the host may enqueue before it looks at the results of the first.
   virtual size_t runs_in_flight() const = 0;
 
-  // Must be given back before the device is closed; waits for work that may use it.
+  // Must be given back before the device is closed; waits for work that may use it. Throws
+  // std::bad_alloc where there is no more, as the heap does.
   virtual std::unique_ptr<HostMemory> AllocateHost(size_t size_bytes) = 0;
   // Asks the driver.
   virtual DeviceMemory memory() const = 0;

@@ -4,6 +4,7 @@
 
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/arena.h"
+#include "thimble/device/cpu/memory_limits.h"
 #include "thimble/exec/lifetime_guard.h"
 
 namespace thimble {
@@ -18,6 +19,21 @@ int ThreadsOf(const Program& program, DeviceKind kind) {
   if (kind != DeviceKind::kCpu) return threads;
   for (const Plan& plan : program.plans) threads = std::max(threads, plan.limits.threads);
   return threads;
+}
+
+// What it takes of the host's memory.
+MemoryNeed HostNeed(const Program& program, DeviceKind kind) {
+  MemoryNeed need;
+  need.threads = ThreadsOf(program, kind);
+  for (const Plan& plan : program.plans) {
+    need.plan_steps += static_cast<int64_t>(plan.steps.size());
+  }
+  need.block_bytes = static_cast<int64_t>(program.arena_bytes);
+  if (kind == DeviceKind::kCpu) return need;
+  need.block_bytes = static_cast<int64_t>(program.residents.end_bytes);
+  need.what = "the host's copy of weights and optimizer state";
+  need.advice = "a smaller model needs less";
+  return need;
 }
 
 }  // namespace
@@ -47,6 +63,7 @@ class Executor::CountedScope {
 
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, const OpRegistry& ops) {
   const DeviceKind kind = program.plans.empty() ? DeviceKind::kCpu : program.plans.front().device;
+  THIMBLE_TRY(CheckMemory(HostNeed(program, kind), ReadMemoryLimits()));
   THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenDevice(kind, program.arena_bytes));
   return CreateOn(std::move(device), std::move(program), ops);
 }

@@ -30,19 +30,24 @@ Pipe MakePipe() {
 }
 
 // In the child, after fork: only calls that are safe there.
-[[noreturn]] void Become(char* const* words, const Pipe& out, const Pipe& err,
-                         int64_t max_file_bytes) {
+[[noreturn]] void Become(char* const* words, char* const* environment, const Pipe& out,
+                         const Pipe& err, const ProcessLimits& limits) {
   ::dup2(out.write, STDOUT_FILENO);
   ::dup2(err.write, STDERR_FILENO);
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(null, STDIN_FILENO);
-  if (max_file_bytes > 0) {
+  if (limits.max_file_bytes > 0) {
     // Ignored, the signal becomes an error of write(), as a full disk's.
     ::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit = {static_cast<rlim_t>(max_file_bytes), RLIM_INFINITY};
+    const rlimit limit = {static_cast<rlim_t>(limits.max_file_bytes), RLIM_INFINITY};
     ::setrlimit(RLIMIT_FSIZE, &limit);
   }
-  ::execv(words[0], words);
+  if (limits.max_address_bytes > 0) {
+    const auto most = static_cast<rlim_t>(limits.max_address_bytes);
+    const rlimit limit = {most, most};
+    ::setrlimit(RLIMIT_AS, &limit);
+  }
+  ::execve(words[0], words, environment);
   ::_exit(kCannotRun);
 }
 
@@ -63,11 +68,19 @@ Process::Process(const std::vector<std::string>& command, const ProcessLimits& l
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** variable = ::environ; *variable != nullptr; ++variable) {
+    environment.push_back(*variable);
+  }
+  for (const std::string& variable : limits.environment) {
+    environment.push_back(const_cast<char*>(variable.c_str()));
+  }
+  environment.push_back(nullptr);
   const Pipe out = MakePipe();
   const Pipe err = MakePipe();
   pid_ = ::fork();
   THIMBLE_CHECK(pid_ >= 0, "no process: errno {}", errno);
-  if (pid_ == 0) Become(words.data(), out, err, limits.max_file_bytes);
+  if (pid_ == 0) Become(words.data(), environment.data(), out, err, limits);
   ::close(out.write);
   ::close(err.write);
   out_ = out.read;

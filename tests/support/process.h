@@ -18,6 +18,10 @@ struct ProcessLimits {
   std::chrono::seconds timeout{300};
   // Files cannot grow beyond this: writes fail as on a full disk. 0: no limit.
   int64_t max_file_bytes = 0;
+  // The process cannot map more addresses than this (ulimit -v). 0: no limit.
+  int64_t max_address_bytes = 0;
+  // "NAME=value", beside what this process has in its environment.
+  std::vector<std::string> environment = {};
 };
 
 struct ProcessResult {

@@ -18,6 +18,13 @@ namespace {
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
+Error CannotMap(size_t size_bytes) {
+  const int code = errno;
+  return Failed(
+      fmt::format("cannot map an arena of {} ({} bytes): {}; a smaller --batch needs less",
+                  FormatBytes(static_cast<int64_t>(size_bytes)), size_bytes, std::strerror(code)));
+}
+
 }  // namespace
 
 Result<Arena> Arena::Map(size_t size_bytes) {
@@ -28,15 +35,15 @@ Result<Arena> Arena::Map(size_t size_bytes) {
   arena.mapping_bytes_ = inner_bytes + 2 * page;
   void* mapping = mmap(nullptr, arena.mapping_bytes_, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) {
-    return Failed(fmt::format("cannot map an arena of {}: {}",
-                              FormatBytes(static_cast<int64_t>(size_bytes)), std::strerror(errno)));
-  }
+  if (mapping == MAP_FAILED) return CannotMap(size_bytes);
   arena.mapping_ = static_cast<std::byte*>(mapping);
   // A hint: kernels stride through many pages at once. Only whole large pages inside are taken.
   madvise(mapping, arena.mapping_bytes_, MADV_HUGEPAGE);
-  mprotect(arena.mapping_, page, PROT_NONE);
-  mprotect(arena.mapping_ + page + inner_bytes, page, PROT_NONE);
+  // Splits the mapping, which fails where the process has too many. Nothing runs without guards.
+  if (mprotect(arena.mapping_, page, PROT_NONE) != 0 ||
+      mprotect(arena.mapping_ + page + inner_bytes, page, PROT_NONE) != 0) {
+    return CannotMap(size_bytes);
+  }
   // Flush with the upper guard page: one byte too many faults.
   arena.base_ = arena.mapping_ + page + (inner_bytes - size_bytes);
   arena.size_bytes_ = size_bytes;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/device/cuda/capture.h"
@@ -21,7 +22,12 @@ class PinnedMemory final : public HostMemory {
   PinnedMemory(CudaDevice& device, size_t size_bytes) : device_(device) {
     if (size_bytes == 0) return;
     void* memory = nullptr;
-    THIMBLE_CUDA(cudaHostAlloc(&memory, size_bytes, cudaHostAllocDefault));
+    const cudaError_t code = cudaHostAlloc(&memory, size_bytes, cudaHostAllocDefault);
+    if (code == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // answered here: the next call starts clean
+      throw std::bad_alloc();
+    }
+    THIMBLE_CUDA(code);
     std::memset(memory, 0, size_bytes);
     bytes_ = {static_cast<std::byte*>(memory), size_bytes};
     Count(static_cast<int64_t>(size_bytes));

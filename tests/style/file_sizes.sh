@@ -19,7 +19,8 @@ check_lines() {
   done
 }
 
-mapfile -t sources < <(find src apps bench -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' \))
+mapfile -t sources < <(find src apps bench -type f \( -name '*.h' -o -name '*.cc' -o -name '*.cu' \
+  -o -name '*.cuh' -o -name '*.inc' \))
 mapfile -t readmes < <(find src -name README.md)
 check_lines 500 "${sources[@]}"
 check_lines 30 "${readmes[@]}"

@@ -8,7 +8,8 @@ while IFS=: read -r folder others; do
   allowed[$folder]=" $others "
 done < <(grep -v '^#' tests/style/include_arrows.txt)
 
-includes=$(grep -rnE --include='*.h' --include='*.cc' --include='*.inc' --include='*.cu' \
+includes=$(grep -rnE --include='*.h' --include='*.cc' --include='*.inc' \
+  --include='*.cu' --include='*.cuh' \
   '^[[:space:]]*#[[:space:]]*include[[:space:]]*"' src)
 faults=0
 while IFS=: read -r file line text; do

@@ -41,6 +41,10 @@ echo '//  #include "thimble/ops/relu/relu.h"' >>src/base/twin.h
 expect pass include_arrows "a wrong arrow in a comment"
 echo '#include "twin.h"' >>src/base/twin.cc
 expect fail include_arrows "a path that does not begin with thimble/"
+for ending in cu cuh inc; do
+  echo '#include "thimble/ops/relu/relu.h"' >src/base/twin.$ending
+  expect fail include_arrows "a wrong arrow in a file .$ending"
+done
 mkdir src/new && echo '#include "thimble/base/twin.h"' >src/new/new.cc
 expect fail include_arrows "a folder that the table does not know"
 
@@ -57,8 +61,21 @@ expect fail test_twins "an exception without a reason"
 
 seq 501 | sed 's/^/\/\/ /' >src/base/twin.cc
 expect fail file_sizes "a source of 501 lines"
+for ending in cu cuh inc; do
+  seq 501 | sed 's/^/\/\/ /' >src/base/twin.$ending
+  expect fail file_sizes "a file .$ending of 501 lines"
+done
 seq 31 >src/base/README.md
 expect fail file_sizes "a README of 31 lines"
 rm src/ops/README.md
 expect fail file_sizes "a folder without a README"
+if command -v clang-format >/dev/null; then
+  for ending in h cc cu cuh; do
+    echo 'int  misplaced ;' >src/base/planted.$ending
+    expect fail format "a badly formatted file .$ending"
+  done
+  expect pass format "a clean tree"
+else
+  echo "clang-format is not installed: its faults were not planted"
+fi
 echo "all planted faults were seen"

@@ -1,22 +1,66 @@
 #include "thimble/base/byte_size.h"
 
 #include <array>
-#include <charconv>
 #include <cmath>
 
 namespace thimble {
 namespace {
 
-struct Unit {
-  std::string_view name;
-  double factor;
-};
-constexpr std::array kUnits = {
-    Unit{"", 1},        Unit{"B", 1},        Unit{"k", 1e3},     Unit{"kB", 1e3},
-    Unit{"K", 1e3},     Unit{"KB", 1e3},     Unit{"M", 1e6},     Unit{"MB", 1e6},
-    Unit{"G", 1e9},     Unit{"GB", 1e9},     Unit{"Ki", 1024.0}, Unit{"KiB", 1024.0},
-    Unit{"Mi", 0x1p20}, Unit{"MiB", 0x1p20}, Unit{"Gi", 0x1p30}, Unit{"GiB", 0x1p30},
-};
+__extension__ using Wide = unsigned __int128;
+
+// Further digits of a fraction are less than a byte of the largest unit.
+constexpr size_t kMaxFractionDigits = 18;
+// 8 PiB: more than any machine has, and sums of a few such sizes still fit into 63 bits.
+constexpr int64_t kMaxBytes = int64_t{1} << 53;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes the digits at the beginning of `text` away.
+std::string_view TakeDigits(std::string_view& text) {
+  size_t count = 0;
+  while (count < text.size() && IsDigit(text[count])) ++count;
+  const std::string_view digits = text.substr(0, count);
+  text.remove_prefix(count);
+  return digits;
+}
+
+// Bytes of a unit in any case: "", b, k, kb, ki, kib, …; 0 where it is none.
+int64_t UnitBytes(std::string_view unit) {
+  constexpr std::string_view kPrefixes = "kmgt";
+  std::string lower(unit);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (lower.empty() || lower == "b") return 1;
+  const size_t power = kPrefixes.find(lower[0]);
+  if (power == std::string_view::npos) return 0;
+  const std::string_view rest = std::string_view(lower).substr(1);
+  const bool binary = rest == "i" || rest == "ib";
+  if (!binary && !rest.empty() && rest != "b") return 0;
+  int64_t bytes = 1;
+  for (size_t i = 0; i <= power; ++i) bytes *= binary ? 1024 : 1000;
+  return bytes;
+}
+
+// whole.fraction times unit, rounded down; nothing beyond kMaxBytes. Exact, unlike with doubles,
+// where 1.005MB would be a byte short.
+std::optional<int64_t> Bytes(std::string_view whole, std::string_view fraction, int64_t unit) {
+  const auto unit_bytes = static_cast<Wide>(unit);
+  Wide bytes = 0;
+  for (const char digit : whole) {
+    bytes = bytes * 10 + static_cast<Wide>(digit - '0');
+    if (bytes > static_cast<Wide>(kMaxBytes)) return std::nullopt;
+  }
+  Wide numerator = 0;
+  Wide denominator = 1;
+  for (const char digit : fraction.substr(0, kMaxFractionDigits)) {
+    numerator = numerator * 10 + static_cast<Wide>(digit - '0');
+    denominator *= 10;
+  }
+  bytes = bytes * unit_bytes + numerator * unit_bytes / denominator;
+  if (bytes > static_cast<Wide>(kMaxBytes)) return std::nullopt;
+  return static_cast<int64_t>(bytes);
+}
 
 }  // namespace
 
@@ -33,33 +77,39 @@ std::optional<int64_t> CheckedAdd(int64_t a, int64_t b) {
 }
 
 Result<int64_t> ParseByteSize(std::string_view text) {
-  const auto wrong = [&] {
-    return BadInput(
-        fmt::format("'{}' is not a size; expected a number with a unit such as 512k, "
-                    "8MB or 1.5GiB",
-                    text));
+  const auto wrong = [&](std::string_view why) {
+    return BadInput(fmt::format(
+        "'{}' is {}; expected a whole number of bytes, or a number with a unit: k, M, G "
+        "or T (thousands), Ki, Mi, Gi or Ti (1024s), with or without B; for example "
+        "512k, 8MB or 1.5GiB",
+        text, why));
   };
-  double number = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (code != std::errc() || number < 0) return wrong();
-  std::string_view unit = text.substr(static_cast<size_t>(end - text.data()));
-  if (!unit.empty() && unit.front() == ' ') unit.remove_prefix(1);
-  for (const Unit& known : kUnits) {
-    if (known.name != unit) continue;
-    const double bytes = number * known.factor;
-    // 2^53: beyond it a double no longer counts single bytes.
-    if (!(bytes <= 0x1p53) || std::floor(bytes) != bytes) return wrong();
-    return static_cast<int64_t>(bytes);
-  }
-  return wrong();
+  std::string_view rest = text;
+  const std::string_view whole = TakeDigits(rest);
+  const bool has_fraction = rest.starts_with('.');
+  if (has_fraction) rest.remove_prefix(1);
+  const std::string_view fraction = has_fraction ? TakeDigits(rest) : std::string_view();
+  if (whole.empty() || has_fraction == fraction.empty()) return wrong("not a size");
+  if (rest.starts_with(' ') && rest.size() > 1) rest.remove_prefix(1);
+  const int64_t unit = UnitBytes(rest);
+  if (unit == 0) return wrong("not a size");
+  if (unit == 1 && has_fraction) return wrong("not a whole number of bytes");
+  const std::optional<int64_t> bytes = Bytes(whole, fraction, unit);
+  if (!bytes) return BadInput(fmt::format("'{}' is too large a size; at most 8192TiB", text));
+  // 0 means "no limit" to some options: nobody who asks for a little gets everything.
+  const bool nothing = text.find_first_of("123456789") == std::string_view::npos;
+  if (*bytes == 0 && !nothing) return wrong("less than a byte");
+  return *bytes;
 }
 
 std::string FormatBytes(int64_t bytes) {
-  const double value = static_cast<double>(bytes);
-  if (std::abs(value) < 1e3) return fmt::format("{} B", bytes);
-  if (std::abs(value) < 1e6) return fmt::format("{:.2f} kB", value / 1e3);
-  if (std::abs(value) < 1e9) return fmt::format("{:.2f} MB", value / 1e6);
-  return fmt::format("{:.3f} GB", value / 1e9);
+  constexpr std::array<std::string_view, 7> kUnits = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
+  double value = static_cast<double>(bytes);
+  size_t unit = 0;
+  // From where two decimals would show 1000.00.
+  for (; std::abs(value) >= (unit == 0 ? 1000 : 999.995); ++unit) value /= 1e3;
+  if (unit == 0) return fmt::format("{} B", bytes);
+  return fmt::format("{:.{}f} {}", value, unit < 3 ? 2 : 3, kUnits[unit]);
 }
 
 }  // namespace thimble

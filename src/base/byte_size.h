@@ -20,11 +20,13 @@ constexpr size_t RoundUp(size_t size, size_t alignment) {
   return (size + alignment - 1) & ~(alignment - 1);
 }
 
-// A count with an optional unit: k, M, G (10^3, 10^6, 10^9) with or without B; Ki, Mi, Gi with or
-// without B (2^10, 2^20, 2^30); B. "1.5MB" is allowed where it gives a whole number of bytes.
+// A size as people write it: NUMBER [one blank] [UNIT]. NUMBER: digits, with a unit also a decimal
+// fraction. UNIT, in any case: B; k, M, G, T (1000, 1000^2, …) with or without B; Ki, Mi, Gi, Ti
+// (1024, 1024^2, …) with or without B. Rounded down to whole bytes; at most 8192TiB. What is not
+// nothing but less than a byte is refused.
 Result<int64_t> ParseByteSize(std::string_view text);
 
-// "398.12 MB", "12.3 kB", "17 B": decimal units, the ones all tables use.
+// "398.12 MB", "12.30 kB", "17 B", "35.187 TB": decimal units, the ones all tables use.
 std::string FormatBytes(int64_t bytes);
 
 }  // namespace thimble

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "thimble/base/check.h"
+#include "fuzz/check_error.h"
+#include "fuzz/scratch_folder.h"
 #include "thimble/graph/append_node.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/model/model_file.h"
@@ -14,17 +15,10 @@
 namespace thimble {
 namespace {
 
+constexpr const char* kPath = "f.toml";
 constexpr int64_t kBatch = 2;
 // Building takes a time that grows with the square of the layers.
 constexpr size_t kMaxBuiltLayers = 500;
-
-// One line of printable ASCII that begins with the place.
-void CheckError(const Error& error) {
-  THIMBLE_CHECK(error.kind == ErrorKind::kBadInput, "{}", error.message);
-  THIMBLE_CHECK(error.message.starts_with("f.toml:"), "no place: {}", error.message);
-  THIMBLE_CHECK(error.message.size() < 2000, "{} bytes of error", error.message.size());
-  THIMBLE_CHECK(error.message.find('\n') == std::string::npos, "more than one line");
-}
 
 // Sums that later stages form without checks.
 void AddUp(const Graph& graph) {
@@ -45,7 +39,7 @@ void BuildEverything(const ModelFile& file) {
   for (const Mode mode : {Mode::kTrain, Mode::kEvaluate}) {
     const auto network = BuildNetwork(*model, BuiltinOps(), kBatch, mode);
     if (!network.ok()) {
-      CheckError(network.error());
+      CheckError(network.error(), kPath);
       continue;
     }
     THIMBLE_CHECK(VerifyGraph(network->graph, BuiltinOps()).ok(), "not a graph");
@@ -53,16 +47,16 @@ void BuildEverything(const ModelFile& file) {
   }
 }
 
+void ReadAndBuild(std::string_view text) {
+  const auto file = ParseModelFile(std::string(text), kPath);
+  if (!file.ok()) return CheckError(file.error(), kPath);
+  if (file->layers.size() <= kMaxBuiltLayers) BuildEverything(*file);
+}
+
 }  // namespace
 }  // namespace thimble
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
-  const std::string text(reinterpret_cast<const char*>(bytes), size);
-  const auto file = thimble::ParseModelFile(text, "f.toml");
-  if (!file.ok()) {
-    thimble::CheckError(file.error());
-  } else if (file->layers.size() <= thimble::kMaxBuiltLayers) {
-    thimble::BuildEverything(*file);
-  }
+  thimble::ReadAndBuild(thimble::AsText(bytes, size));
   return 0;
 }

@@ -6,6 +6,8 @@ THIMBLE_PACKAGES=(g++ cmake ninja-build libhwy-dev libfmt-dev libcli11-dev nlohm
   libtomlplusplus-dev libgtest-dev libgmock-dev)
 # For the benchmarks, which check builds so that they never rot; without it one of them is left out.
 THIMBLE_BENCH_PACKAGES=(libbenchmark-dev)
+# For the fuzz targets: clang with its runtimes.
+THIMBLE_FUZZ_PACKAGES=(clang libclang-rt-14-dev)
 
 say() { printf '\n== %s\n' "$*"; }
 

@@ -9,6 +9,7 @@ trap 'rm -rf "$work"' EXIT
 plant() {
   rm -rf "${work:?}/tree"
   mkdir -p "$work/tree"/{src/base,src/ops/relu,apps,bench,tests/base,tests/ops,tests/style}
+  mkdir -p "$work/tree"/fuzz/corpus/size
   cd "$work/tree"
   printf '# arrows\nbase:\nops: base\n' >tests/style/include_arrows.txt
   printf '# exceptions\nsrc/base/alone.cc there is nothing to test\n' \
@@ -16,6 +17,7 @@ plant() {
   echo '#include "thimble/base/twin.h"' | tee src/base/twin.cc src/base/alone.cc >src/base/twin.h
   echo '#include "thimble/base/twin.h"' >src/ops/relu/relu_cpu.cc
   touch tests/base/twin_test.cc tests/ops/relu_test.cc src/base/README.md src/ops/README.md
+  touch fuzz/size_fuzz.cc fuzz/corpus/size/zero fuzz/size.dict
 }
 
 # expect pass|fail CHECK WHAT, on the tree as it is; then plants a new one.
@@ -31,7 +33,7 @@ expect() {
 }
 
 plant
-for check in include_arrows test_twins file_sizes; do expect pass "$check" "a clean tree"; done
+for check in include_arrows test_twins file_sizes fuzz_targets; do expect pass "$check" "a clean tree"; done
 
 echo '#include "thimble/ops/relu/relu.h"' >>src/base/twin.h
 expect fail include_arrows "a wrong arrow"
@@ -78,4 +80,11 @@ if command -v clang-format >/dev/null; then
 else
   echo "clang-format is not installed: its faults were not planted"
 fi
+
+rm fuzz/corpus/size/zero
+expect fail fuzz_targets "a target without inputs"
+rm fuzz/size_fuzz.cc
+expect fail fuzz_targets "inputs without a target"
+touch fuzz/other.dict
+expect fail fuzz_targets "words without a target"
 echo "all planted faults were seen"

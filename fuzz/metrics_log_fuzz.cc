@@ -1,0 +1,38 @@
+// Feeds arbitrary text to the reader of metrics.jsonl and draws the curves that it accepts.
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "fuzz/check_error.h"
+#include "fuzz/scratch_folder.h"
+#include "thimble/report/pages/metrics_log.h"
+
+namespace thimble {
+namespace {
+
+void Draw(const std::string& name, const std::vector<CurvePoint>& points) {
+  const CurveChart chart{.title = name, .unit = "", .curves = {{name, 0, points}}};
+  THIMBLE_CHECK(!CurvePlot(chart, 400).File().empty(), "no plot");
+  CurveChart from_zero = chart;
+  from_zero.from_zero = true;
+  THIMBLE_CHECK(!CurvePlot(from_zero, 400).File().empty(), "no plot");
+  THIMBLE_CHECK(ThinnedOut(points, 8).size() <= points.size(), "more than there were");
+}
+
+void ReadAndDraw(std::string_view text) {
+  const Result<MetricsLog> log = MetricsFromLines(text);
+  if (!log.ok()) return CheckError(log.error(), "line ");
+  for (const auto& points :
+       {log->loss, log->learning_rate, log->loss_scale, log->train_loss, log->train_accuracy,
+        log->test_loss, log->test_accuracy, log->validation_loss, log->validation_accuracy}) {
+    Draw("loss", points);
+  }
+}
+
+}  // namespace
+}  // namespace thimble
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  thimble::ReadAndDraw(thimble::AsText(bytes, size));
+  return 0;
+}

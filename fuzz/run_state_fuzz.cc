@@ -1,0 +1,30 @@
+// Feeds arbitrary text to the reader of a run's progress, which checkpoints carry as JSON.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "fuzz/check_error.h"
+#include "fuzz/scratch_folder.h"
+#include "thimble/train/run_state.h"
+
+namespace thimble {
+namespace {
+
+void ReadTwice(const std::string& text) {
+  const Result<RunState> state = RunStateFromJson(text);
+  if (!state.ok()) return CheckError(state.error(), "progress");
+  for (const int64_t count :
+       {state->step, state->correct, state->samples, state->best_epoch, state->metrics_bytes}) {
+    THIMBLE_CHECK(count >= 0, "a count of {}", count);
+  }
+  const Result<RunState> again = RunStateFromJson(ToJson(*state));
+  THIMBLE_CHECK(again.ok() && *again == *state, "not the same when written and read again");
+}
+
+}  // namespace
+}  // namespace thimble
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {
+  thimble::ReadTwice(std::string(thimble::AsText(bytes, size)));
+  return 0;
+}

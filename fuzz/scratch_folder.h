@@ -1,0 +1,49 @@
+// ScratchFolder: where a target puts the files that a reader is to open.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <string_view>
+
+#include "thimble/base/check.h"
+
+namespace thimble {
+
+// A new folder among the temporary files (which fuzz/run has in memory). Removed with all that is
+// in it when the program ends.
+class ScratchFolder {
+ public:
+  ScratchFolder() : path_(std::filesystem::temp_directory_path() / "thimble_fuzz_XXXXXX") {
+    THIMBLE_CHECK(::mkdtemp(path_.data()) != nullptr, "cannot make {}", path_);
+  }
+  ~ScratchFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+  // Replaces the file and returns its path.
+  std::string Write(std::string_view name, std::string_view bytes) const {
+    std::string path = path_ + "/" + std::string(name);
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    THIMBLE_CHECK(file.flush().good(), "cannot write {}", path);
+    return path;
+  }
+
+ private:
+  std::string path_;
+};
+
+// What libFuzzer hands over, as text.
+inline std::string_view AsText(const uint8_t* bytes, size_t size) {
+  return {reinterpret_cast<const char*>(bytes), size};
+}
+
+}  // namespace thimble

@@ -3,12 +3,29 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace thimble {
 namespace {
 
 // Longer names are cut in messages.
 constexpr size_t kQuotedBytes = 80;
+// Of a message: enough for any of ours, and for what was wrong in one that quotes a whole file.
+constexpr size_t kFirstBytes = 1200;
+constexpr size_t kLastBytes = 300;
+
+// Whether a character of UTF-8 goes on with this byte.
+bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+
+// Without the middle where it is too long; characters stay whole.
+std::string WithoutMiddle(std::string line) {
+  if (line.size() <= kFirstBytes + kLastBytes) return line;
+  size_t first = kFirstBytes;
+  size_t last = line.size() - kLastBytes;
+  while (first > 0 && Continues(line[first])) --first;
+  while (last < line.size() && Continues(line[last])) ++last;
+  return line.substr(0, first) + " ... " + line.substr(last);
+}
 
 }  // namespace
 
@@ -24,7 +41,7 @@ std::string OneLine(std::string_view text) {
     const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
     line += control ? fmt::format("\\x{:02x}", static_cast<unsigned>(c)) : std::string(1, c);
   }
-  return line;
+  return WithoutMiddle(std::move(line));
 }
 
 }  // namespace thimble

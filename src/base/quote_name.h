@@ -10,7 +10,8 @@ namespace thimble {
 // printable ASCII is escaped as in JSON.
 std::string QuoteName(std::string_view name);
 
-// The same text without line breaks: control characters become \x0a and the like.
+// The same text without line breaks: control characters become \x0a and the like. Longer ones than
+// any message of ours (1,500 bytes) lose their middle.
 std::string OneLine(std::string_view text);
 
 }  // namespace thimble

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "thimble/base/file_reader.h"
+#include "thimble/base/quote_name.h"
 #include "thimble/base/toml_depth.h"
 #include "thimble/base/toml_parser.h"
 #include "thimble/train/options.h"
@@ -10,7 +11,7 @@ namespace thimble {
 namespace {
 
 Error ErrorAt(const std::string& path, const toml::source_region& where, const std::string& what) {
-  return BadInput(fmt::format("{}:{}: {}", path, where.begin.line, what));
+  return BadInput(fmt::format("{}:{}: {}", path, where.begin.line, OneLine(what)));
 }
 
 // The value as the text that an option's setter takes, if its type fits the option's kind.

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "thimble/base/utf8.h"
+
 namespace thimble {
 namespace {
 
@@ -26,6 +28,25 @@ TEST(OneLine, WritesControlCharactersOut) {
   EXPECT_EQ(OneLine(std::string("\0", 1)), "\\x00");
   EXPECT_EQ(OneLine("größe \\ \"x\""), "größe \\ \"x\"");
   EXPECT_EQ(OneLine(""), "");
+}
+
+TEST(OneLine, LosesItsMiddleWhereItIsTooLong) {
+  const std::string whole = "begin" + std::string(1492, 'x') + "end";
+  EXPECT_EQ(OneLine(whole), whole);
+  const std::string line = OneLine("begin" + std::string(100'000, '\n') + "end");
+  EXPECT_EQ(line.size(), 1505U);
+  EXPECT_TRUE(line.starts_with("begin\\x0a")) << line;
+  EXPECT_TRUE(line.ends_with("\\x0aend")) << line;
+}
+
+TEST(OneLine, LosesWholeCharacters) {
+  for (const size_t shift : {0U, 1U, 2U}) {
+    std::string text(shift, 'x');
+    while (text.size() < 2000) text += "\u20ac";  // three bytes
+    const std::string line = OneLine(text + "y");
+    EXPECT_TRUE(IsUtf8(line)) << shift;
+    EXPECT_GE(line.size(), 1500U) << shift;
+  }
 }
 
 }  // namespace

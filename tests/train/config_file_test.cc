@@ -110,6 +110,18 @@ TEST_F(ConfigFileTest, WrongValue) {
   EXPECT_EQ(Refusal("budget = \"much\"\n").find("1: --budget: 'much' is not a size"), 0U);
 }
 
+TEST_F(ConfigFileTest, ErrorsAreOneShortLine) {
+  const std::string much(10'000, 'x');
+  for (const std::string& text :
+       {std::string("budget = \"8\\nMB\""), std::string("\"a\\nb\" = 1"),
+        "budget = \"" + much + "\"", "\"" + much + "\" = 1", "batch = " + much}) {
+    const std::string refusal = Refusal(text);
+    EXPECT_EQ(refusal.find("1: "), 0U) << refusal;
+    EXPECT_EQ(refusal.find('\n'), std::string::npos) << refusal;
+    EXPECT_LT(refusal.size(), 2000U) << refusal;
+  }
+}
+
 TEST_F(ConfigFileTest, BadSyntax) {
   EXPECT_EQ(Refusal("batch = 7\nbatch 8\n").substr(0, 3), "2: ");
   EXPECT_EQ(Refusal("batch = 7\nbatch = 8\n").substr(0, 3), "2: ");  // twice

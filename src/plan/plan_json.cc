@@ -204,6 +204,11 @@ bool SensibleFlops(const PlanRecord& plan) {
   for (const int64_t flops : {plan.forward_flops, plan.step_flops, plan.recompute_flops}) {
     if (flops < 0 || flops > most) return false;
   }
+  int64_t left = most;
+  for (const StepRecord& step : plan.steps) {
+    if (step.flops < 0 || step.flops > left) return false;
+    left -= step.flops;
+  }
   return true;
 }
 
@@ -269,6 +274,8 @@ Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
     json = Json::parse(text);
   } catch (const Json::parse_error& error) {  // the one way to learn where
     return BadInput(fmt::format("is torn or no JSON: byte {} is unexpected", error.byte));
+  } catch (const Json::out_of_range&) {
+    return BadInput("has a number that is too large");
   }
   if (!json.is_object()) return BadInput("is not a JSON object");
   ProgramRecord record;

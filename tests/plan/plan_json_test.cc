@@ -104,6 +104,13 @@ TEST_F(PlanJsonTest, RefusesImpossibleNumbers) {
               HasSubstr("plans[0]: expected no more bytes held than the arena has"));
 }
 
+TEST_F(PlanJsonTest, NumbersBeyondAllAreRefused) {
+  const auto record = ProgramRecordFromJson("{\"arena_bytes\": 1e999}");
+  ASSERT_FALSE(record.ok());
+  EXPECT_EQ(record.error().kind, ErrorKind::kBadInput);
+  EXPECT_THAT(record.error().message, HasSubstr("a number that is too large"));
+}
+
 TEST_F(PlanJsonTest, TornFilesAreRefused) {
   const std::string text = ToJson(record_);
   for (size_t length = 0; length + 2 < text.size(); length += 997) {
@@ -133,6 +140,14 @@ TEST_F(PlanJsonTest, RefusesImpossibleRunsAndArithmetic) {
   EXPECT_THAT(with("runs_per_step", int64_t{1} << 40), HasSubstr("a plan of sensible size"));
   EXPECT_THAT(with("step_flops", int64_t{1} << 62), HasSubstr("a plan of sensible size"));
   EXPECT_THAT(with("forward_flops", -1), HasSubstr("a plan of sensible size"));
+  // Layers add up what their steps do.
+  for (const int64_t flops : {int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 54}) {
+    EXPECT_THAT(ErrorAfter([&](Json& json) {
+                  for (Json& step : json["plans"][0]["steps"]) step["flops"] = flops;
+                }),
+                HasSubstr("plans[0]: expected a plan of sensible size"))
+        << flops;
+  }
   EXPECT_THAT(ErrorAfter([](Json& json) {
                 for (int i = 0; i < 200; ++i) json["plans"].push_back(json["plans"][1]);
               }),

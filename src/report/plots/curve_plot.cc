@@ -18,6 +18,7 @@ constexpr size_t kMostMarked = 14;   // more points than this need no dots
 constexpr size_t kDense = 250;       // thick lines would run into each other
 constexpr size_t kMostTitles = 200;  // columns that answer the pointer
 constexpr double kLogFrom = 30;      // a linear axis hides what is this much smaller
+constexpr double kLeastLog = 1e-100, kMostLog = 1e100;  // ratios of all between them are finite
 constexpr double kLabelRow = 13;
 
 std::string ValueText(double value, const std::string& unit) {
@@ -101,7 +102,8 @@ void Drawing::ChooseRanges() {
   frame_.x_low = 0;
   frame_.x_high = std::max(steps.high, 1.0);
   const bool linear = chart_.from_zero || chart_.unit == "%";
-  frame_.y_log = !linear && values.low > 0 && values.high / values.low > kLogFrom;
+  frame_.y_log = !linear && values.low > kLeastLog && values.high < kMostLog &&
+                 values.high / values.low > kLogFrom;
   if (frame_.y_log) {
     frame_.y_low = values.low / 1.2;
     frame_.y_high = values.high * 1.2;

@@ -56,6 +56,9 @@ std::vector<Stretch> PhasesOf(const std::vector<StepRecord>& steps) {
 
 std::vector<double> RoundTicks(double low, double high, int count) {
   if (!(high > low) || !std::isfinite(high - low) || count < 1) return {};
+  // Numbers that differ by no more than this have no round ones between them, or too few to count.
+  constexpr double kLeastRange = 1e-12;
+  if (high - low < kLeastRange * std::max(std::abs(low), std::abs(high))) return {};
   const double rough = (high - low) / count;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   // The nearest of 1, 2, 5 and 10, as ratios go.

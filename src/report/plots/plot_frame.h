@@ -16,7 +16,7 @@ namespace thimble {
 inline constexpr double kFontSize = 11;  // as plot_style.cc has it
 
 // Round numbers (1, 2 or 5 times a power of ten apart) within [low, high], about `count` of them.
-// Empty where there is no range.
+// Empty where there is no range, or one that is too small for numbers of this size.
 std::vector<double> RoundTicks(double low, double high, int count);
 // Powers of ten within [low, high], with 2 and 5 times them where there are few; not all of them
 // where there are many. low > 0.

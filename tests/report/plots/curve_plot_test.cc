@@ -79,6 +79,18 @@ TEST(CurvePlot, HugeNumbersAndHostileNames) {
   EXPECT_THAT(svg, Not(HasSubstr("nan")));
 }
 
+TEST(CurvePlot, NoLogarithmicAxisForWhatHasNoRatio) {
+  for (const auto& [low, high] : {std::pair(5e-324, 1.0), std::pair(1.0, 1.79e308),
+                                  std::pair(5e-324, 1.79e308), std::pair(1e-200, 1e-190)}) {
+    const std::string svg = Drawn({"rate", "", {{"", 0, {{1, low}, {2, high}}, false}}});
+    EXPECT_THAT(svg, Not(HasSubstr("logarithmic"))) << low << " " << high;
+    EXPECT_THAT(svg, Not(HasSubstr("nan"))) << low << " " << high;
+  }
+  // Such a curve has no ticks, but an end.
+  EXPECT_THAT(Drawn({"loss", "", {{"", 0, {{1, 1e20}, {2, 1e20 + 16384}}, false}}}),
+              HasSubstr("1e+20"));
+}
+
 TEST(ThinnedOut, KeepsEndsAndSpikes) {
   std::vector<CurvePoint> points;
   for (int i = 0; i < 100'000; ++i) points.push_back({i + 1.0, std::sin(i * 0.001)});

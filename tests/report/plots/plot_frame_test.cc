@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "tests/report/toy_record.h"
@@ -35,6 +36,14 @@ TEST(RoundTicks, NoRangeNoTicks) {
   EXPECT_THAT(RoundTicks(0, 1, 0), IsEmpty());
   EXPECT_THAT(RoundTicks(0, std::numeric_limits<double>::infinity(), 5), IsEmpty());
   EXPECT_THAT(RoundTicks(0, std::numeric_limits<double>::quiet_NaN(), 5), IsEmpty());
+}
+
+// One step further is the same number there.
+TEST(RoundTicks, NumbersTooLargeForTheirRange) {
+  EXPECT_THAT(RoundTicks(1e20, 1e20 + 16384, 5), IsEmpty());
+  EXPECT_THAT(RoundTicks(-1e20 - 16384, -1e20, 5), IsEmpty());
+  EXPECT_THAT(RoundTicks(1, std::nextafter(1.0, 2.0), 5), IsEmpty());
+  EXPECT_THAT(RoundTicks(1e20, 2e20, 2), ElementsAre(1e20, 1.5e20, 2e20));
 }
 
 TEST(StepTicks, AreWholeNumbers) {

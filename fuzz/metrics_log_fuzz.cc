@@ -1,7 +1,8 @@
 // Feeds arbitrary text to the reader of metrics.jsonl and draws the curves that it accepts.
 #include <cstddef>
 #include <cstdint>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include "fuzz/check_error.h"
 #include "fuzz/scratch_folder.h"
@@ -10,22 +11,24 @@
 namespace thimble {
 namespace {
 
-void Draw(const std::string& name, const std::vector<CurvePoint>& points) {
-  const CurveChart chart{.title = name, .unit = "", .curves = {{name, 0, points}}};
-  THIMBLE_CHECK(!CurvePlot(chart, 400).File().empty(), "no plot");
-  CurveChart from_zero = chart;
-  from_zero.from_zero = true;
-  THIMBLE_CHECK(!CurvePlot(from_zero, 400).File().empty(), "no plot");
+// As the report draws them: on an axis of its own choice, from zero, and as shares.
+void Draw(const std::vector<CurvePoint>& points) {
+  for (const std::string unit : {"", "%"}) {
+    for (const bool from_zero : {false, true}) {
+      const CurveChart chart{"loss", unit, {{"", 0, points}}, from_zero};
+      THIMBLE_CHECK(!CurvePlot(chart, 400).File().empty(), "no plot");
+    }
+  }
   THIMBLE_CHECK(ThinnedOut(points, 8).size() <= points.size(), "more than there were");
 }
 
 void ReadAndDraw(std::string_view text) {
   const Result<MetricsLog> log = MetricsFromLines(text);
   if (!log.ok()) return CheckError(log.error(), "line ");
-  for (const auto& points :
-       {log->loss, log->learning_rate, log->loss_scale, log->train_loss, log->train_accuracy,
-        log->test_loss, log->test_accuracy, log->validation_loss, log->validation_accuracy}) {
-    Draw("loss", points);
+  for (const auto* points :
+       {&log->loss, &log->learning_rate, &log->loss_scale, &log->train_loss, &log->train_accuracy,
+        &log->test_loss, &log->test_accuracy, &log->validation_loss, &log->validation_accuracy}) {
+    if (!points->empty()) Draw(*points);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "fuzz/check_error.h"
+#include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
 #include "thimble/train/checkpoint.h"
 #include "thimble/train/run_state.h"
@@ -55,6 +56,20 @@ void Load(const std::string& folder) {
 }
 
 }  // namespace
+
+std::string FreshInput() {
+  const ScratchFolder folder;
+  Network network;
+  CheckpointInfo info;
+  info.model = kModel;
+  info.step = 4;
+  info.simd_target = "avx2";
+  info.progress_json = ToJson(RunState{.step = 4});
+  THIMBLE_CHECK(SaveCheckpoint(folder.path(), info, network.tensors).ok(), "cannot be saved");
+  Load(folder.path());
+  return folder.Read("state.safetensors");
+}
+
 }  // namespace thimble
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fuzz/check_error.h"
+#include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
 #include "thimble/train/command_text.h"
 #include "thimble/train/options.h"
@@ -34,6 +35,9 @@ void ReadTwice(const ScratchFolder& folder, std::string_view text) {
 }
 
 }  // namespace
+
+std::string FreshInput() { return ToToml(TrainConfig{}); }
+
 }  // namespace thimble
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "fuzz/check_error.h"
+#include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
 #include "thimble/train/run_state.h"
 
@@ -22,6 +23,9 @@ void ReadTwice(const std::string& text) {
 }
 
 }  // namespace
+
+std::string FreshInput() { return ToJson(RunState{.step = 4, .loss_sum = 2.5, .samples = 10}); }
+
 }  // namespace thimble
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -35,6 +36,11 @@ class ScratchFolder {
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
     THIMBLE_CHECK(file.flush().good(), "cannot write {}", path);
     return path;
+  }
+
+  std::string Read(std::string_view name) const {
+    std::ifstream file(path_ + "/" + std::string(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
  private:

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "fuzz/check_error.h"
+#include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
 #include "thimble/train/metrics.h"
 
@@ -20,6 +21,9 @@ void ReadTwice(std::string_view text) {
 }
 
 }  // namespace
+
+std::string FreshInput() { return SummaryJson(TrainSummary{}, TrainConfig{}); }
+
 }  // namespace thimble
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* bytes, size_t size) {

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <utility>
 
+#include "thimble/base/nearest_name.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/data/cifar.h"
 #include "thimble/data/shapes_dataset.h"
@@ -14,10 +15,10 @@ namespace thimble {
 namespace {
 
 Error UnknownSpec(std::string_view spec) {
-  return BadInput(
-      fmt::format("data '{}': unknown; expected shapes, shapes:TRAIN, "
-                  "shapes:TRAIN,TEST (numbers of images), cifar10:DIR or cifar100:DIR",
-                  spec));
+  return BadInput(fmt::format(
+      "data '{}': unknown; expected shapes, shapes:TRAIN, "
+      "shapes:TRAIN,TEST (numbers of images), cifar10:DIR or cifar100:DIR{}",
+      spec, DidYouMean(spec.substr(0, spec.find(':')), {"shapes", "cifar10", "cifar100"})));
 }
 
 Result<int64_t> ParseShapesSize(std::string_view text) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "thimble/base/file_reader.h"
+#include "thimble/base/nearest_name.h"
 #include "thimble/base/quote_name.h"
 #include "thimble/base/toml_depth.h"
 #include "thimble/base/toml_parser.h"
@@ -51,6 +52,12 @@ std::string_view Name(OptionKind kind) {
   return "?";
 }
 
+std::vector<std::string> OptionNames() {
+  std::vector<std::string> names;
+  for (const Option& option : TrainOptions()) names.push_back(option.name);
+  return names;
+}
+
 std::string Quote(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
@@ -79,7 +86,9 @@ Result<void> ReadConfigFile(const std::string& path, TrainConfig& config) {
   for (const auto& [key, node] : parsed.table()) {
     const Option* option = FindOption(key.str());
     if (option == nullptr) {
-      return ErrorAt(path, key.source(), fmt::format("unknown option '{}'", key.str()));
+      return ErrorAt(
+          path, key.source(),
+          fmt::format("unknown option '{}'{}", key.str(), DidYouMean(key.str(), OptionNames())));
     }
     const std::optional<std::string> value = AsText(node, option->kind);
     if (!value) {

@@ -11,6 +11,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/base/utf8.h"
 #include "thimble/plan/recompute_spec.h"
+#include "thimble/train/option_values.h"
 #include "thimble/train/schedule.h"
 
 namespace thimble {
@@ -28,7 +29,7 @@ bool ParseWhole(std::string_view text, T& value) {
 
 // `field` returns a reference into the configuration.
 template <class Field>
-Option Text(std::string name, std::string help, bool decides, Field field) {
+Option Text(std::string name, std::string value, std::string help, bool decides, Field field) {
   return {name,
           OptionKind::kText,
           std::move(help),
@@ -37,7 +38,8 @@ Option Text(std::string name, std::string help, bool decides, Field field) {
             field(config) = std::string(text);
             return {};
           },
-          [field](const TrainConfig& config) { return field(const_cast<TrainConfig&>(config)); }};
+          [field](const TrainConfig& config) { return field(const_cast<TrainConfig&>(config)); },
+          std::move(value)};
 }
 
 template <class Field>
@@ -56,7 +58,8 @@ Option Integer(std::string name, std::string help, bool decides, int64_t minimum
           },
           [field](const TrainConfig& config) {
             return fmt::format("{}", field(const_cast<TrainConfig&>(config)));
-          }};
+          },
+          "N"};
 }
 
 template <class Field>
@@ -75,7 +78,8 @@ Option Number(std::string name, std::string help, Field field) {
           },
           [field](const TrainConfig& config) {
             return fmt::format("{}", field(const_cast<TrainConfig&>(config)));
-          }};
+          },
+          "NUMBER"};
 }
 
 template <class Field>
@@ -92,7 +96,8 @@ Option Size(std::string name, std::string help, Field field) {
           },
           [field](const TrainConfig& config) {
             return fmt::format("{}", field(const_cast<TrainConfig&>(config)));
-          }};
+          },
+          "SIZE"};
 }
 
 template <class Field>
@@ -115,7 +120,7 @@ Option Without() {
   return {
       "without",
       OptionKind::kText,
-      "planner passes to leave out, to measure them: order,in-place,placement,rest",
+      "planner passes to leave out, to measure them, separated by commas",
       false,
       [](TrainConfig& config, std::string_view text) -> Result<void> {
         config.without.clear();
@@ -126,7 +131,8 @@ Option Without() {
         }
         return {};
       },
-      [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); }};
+      [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); },
+      "order|in-place|placement|rest[,...]"};
 }
 
 // One part is no parts: that has no text, as where nobody asked for any.
@@ -150,7 +156,8 @@ Option Microbatch() {
 
 Option Data() {
   Option data = Text(
-      "data", "shapes[:TRAIN[,TEST]], cifar10:DIR or cifar100:DIR (see `thimble data`)", true,
+      "data", "shapes[:TRAIN[,TEST]]|cifar10:DIR|cifar100:DIR",
+      "images: shapes are procedural and need no files; DIR holds the binary files of CIFAR", true,
       [](TrainConfig & config) -> auto& { return config.data; });
   data.set = [](TrainConfig& config, std::string_view text) -> Result<void> {
     config.data = std::string(text);
@@ -160,11 +167,12 @@ Option Data() {
   return data;
 }
 
-std::vector<Option> MakeOptions() {
-  using C = TrainConfig;
+using C = TrainConfig;
+
+std::vector<Option> WhatOptions() {
   return {
       Text(
-          "model", "network: wrn-DEPTH-WIDTH[:OPTIONS], or FILE.toml (see `thimble models`)", true,
+          "model", "wrn-DEPTH-WIDTH[:OPTIONS]|FILE.toml", "network (see thimble models)", true,
           [](C & c) -> auto& { return c.model; }),
       Data(),
       Integer(
@@ -174,13 +182,19 @@ std::vector<Option> MakeOptions() {
           "validation", "images held out of the training set to choose the best weights", true, 0,
           [](C & c) -> auto& { return c.validation; }),
       Text(
-          "augment", "auto (as usual for the data), none or crop-flip", true,
+          "augment", "auto|none|crop-flip", "of training images; auto: as usual for the data", true,
           [](C & c) -> auto& { return c.augment; }),
+  };
+}
+
+std::vector<Option> HowOptions() {
+  return {
       Number(
           "lr", "learning rate", [](C & c) -> auto& { return c.learning_rate; }),
       Text(
-          "schedule", "constant, cosine, or steps:EPOCH,EPOCH,…:FACTOR (steps:60,120,160:0.2)",
-          true, [](C & c) -> auto& { return c.schedule; }),
+          "schedule", "constant|cosine|steps:EPOCHS:FACTOR",
+          "of the learning rate; steps:60,120,160:0.2 multiplies it by 0.2 at these epochs", true,
+          [](C & c) -> auto& { return c.schedule; }),
       Integer(
           "warmup", "steps over which the learning rate rises from 0", true, 0,
           [](C & c) -> auto& { return c.warmup_steps; }),
@@ -203,40 +217,52 @@ std::vector<Option> MakeOptions() {
           "seed", "of weights, order and augmentation", true, 0,
           [](C & c) -> auto& { return c.seed; }),
       Text(
-          "init", "weights to start from (a .safetensors file)", true,
+          "init", "FILE", "weights to start from (a .safetensors file)", true,
           [](C & c) -> auto& { return c.init; }),
       Text(
-          "conv",
-          "direct, or winograd: a quarter of the multiplications of 3x3 filters, other roundings",
+          "conv", "direct|winograd",
+          "convolutions; winograd: a quarter of the multiplications of 3x3 filters, other "
+          "roundings",
           true, [](C & c) -> auto& { return c.conv; }),
-      Text(
-          "recompute",
-          "forward values to drop and rebuild: none, cheap (norms and activations), blocks[:N], "
-          "sqrt, optimal (smallest arena) or optimal:LIMIT",
-          false, [](C & c) -> auto& { return c.recompute; }),
       Integer(
           "bn-group", "samples that share batch-norm statistics; 0: the whole batch", true, 0,
           [](C & c) -> auto& { return c.bn_group; }),
+  };
+}
+
+std::vector<Option> MemoryOptions() {
+  return {
+      Text(
+          "recompute", "none|cheap|blocks[:N]|sqrt|optimal[:SIZE]",
+          "forward values to drop and rebuild; cheap: norms and activations; optimal: for the "
+          "smallest arena, or as little as fits into SIZE",
+          false, [](C & c) -> auto& { return c.recompute; }),
       Size(
           "scratch", "bytes per thread for packed panels; a GPU has as much as 16 threads",
           [](C & c) -> auto& { return c.scratch_bytes; }),
       Size(
-          "budget", "the arena may not be larger than this; 0: no limit",
+          "budget", "the arena may not be larger than this, for example 8MB or 1.5GiB; 0: no limit",
           [](C & c) -> auto& { return c.budget_bytes; }),
       Without(),
+  };
+}
+
+std::vector<Option> WhereOptions() {
+  return {
       Text(
-          "device", "cpu or cuda", false, [](C & c) -> auto& { return c.device; }),
+          "device", "cpu|cuda", "where to run", false, [](C & c) -> auto& { return c.device; }),
       Text(
-          "math", "of products: auto, tf32 (cuda only, its default) or fp32", false,
+          "math", "auto|tf32|fp32", "of products; auto: tf32 with cuda, fp32 with cpu", false,
           [](C & c) -> auto& { return c.math; }),
       Integer(
           "threads", "of the CPU; 0: as many as the machine has cores", false, 0,
           [](C & c) -> auto& { return c.threads; }),
       Text(
-          "simd", "auto, or a target that `thimble models` lists", false,
+          "simd", "auto|TARGET", "instructions of the CPU; thimble models lists the targets", false,
           [](C & c) -> auto& { return c.simd; }),
       Text(
-          "out", "run folder", false, [](C & c) -> auto& { return c.out; }),
+          "out", "DIR", "run folder; without it a new one below runs/", false,
+          [](C & c) -> auto& { return c.out; }),
       Switch(
           "resume", "continue the run in --out, or start it where there is none", false,
           [](C & c) -> auto& { return c.resume; }),
@@ -263,6 +289,21 @@ std::vector<Option> MakeOptions() {
           "prefetch", "batches read ahead; 0 reads them in the loop", false, 0,
           [](C & c) -> auto& { return c.prefetch; }),
   };
+}
+
+std::vector<Option> MakeOptions() {
+  std::vector<Option> table;
+  const auto add = [&](std::string_view group, std::vector<Option> options) {
+    for (Option& option : options) {
+      option.group = group;
+      table.push_back(std::move(option));
+    }
+  };
+  add(option_group::kWhat, WhatOptions());
+  add(option_group::kHow, HowOptions());
+  add(option_group::kMemory, MemoryOptions());
+  add(option_group::kWhere, WhereOptions());
+  return table;
 }
 
 }  // namespace
@@ -295,14 +336,16 @@ const Option* FindOption(std::string_view name) {
 
 namespace {
 
+Result<void> CheckText(const Option& option, const std::string& text) {
+  // The run folder's files could not hold it.
+  if (!IsUtf8(text)) return BadInput(fmt::format("--{}: expected UTF-8 text", option.name));
+  const std::vector<std::string> words = OnlyValues(option.value);
+  if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return {};
+  return WrongValue(option.name, text, AnyOf(words));
+}
+
 // Whether the device can do what else was asked for.
 Result<void> CheckDeviceOptions(const TrainConfig& config) {
-  if (config.device != "cpu" && config.device != "cuda") {
-    return WrongValue("device", config.device, "cpu or cuda");
-  }
-  if (config.math != "auto" && config.math != "tf32" && config.math != "fp32") {
-    return WrongValue("math", config.math, "auto, tf32 or fp32");
-  }
   if (config.math == "tf32" && config.device == "cpu") {
     return BadInput("--math tf32: only with --device cuda; the CPU computes in fp32");
   }
@@ -315,20 +358,20 @@ Result<void> CheckDeviceOptions(const TrainConfig& config) {
 }  // namespace
 
 Result<void> CheckConfig(const TrainConfig& config) {
+  // As many as networks are built for (image_classifier.cc).
+  constexpr int64_t kMaxBatch = 1 << 20;
   // More threads than this are a slip; each costs scratch.
   constexpr int64_t kMaxThreads = 1024;
   // Each slot costs a batch; more than a few only hide a slow disk.
   constexpr int64_t kMaxPrefetch = 1024;
   // 256 bytes per thread cannot hold one row of panels; kernels promise to work from 16 KiB on.
   constexpr int64_t kMinScratchBytes = 16 << 10;
-  for (const Option& option : TrainOptions()) {
-    // The run folder's files could not hold it.
-    if (!IsUtf8(option.get(config))) {
-      return BadInput(fmt::format("--{}: expected UTF-8 text", option.name));
-    }
-  }
+  for (const Option& option : TrainOptions()) THIMBLE_TRY(CheckText(option, option.get(config)));
   if (config.batch < 1)
     return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
+  if (config.batch > kMaxBatch) {
+    return BadInput(fmt::format("--batch {}: at most {}", config.batch, kMaxBatch));
+  }
   if (config.microbatch < 0 || config.microbatch > config.batch) {
     return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch, {}",
                                 config.microbatch, config.batch));
@@ -353,17 +396,11 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
     return BadInput("--nesterov needs --momentum above 0");
   }
-  if (config.augment != "auto" && config.augment != "none" && config.augment != "crop-flip") {
-    return WrongValue("augment", config.augment, "auto, none or crop-flip");
-  }
   if (config.resume && config.overwrite) {
     return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");
   }
   if (config.extend && !config.resume) return BadInput("--extend: only with --resume");
   if (auto recompute = ParseRecompute(config.recompute); !recompute.ok()) return recompute.error();
-  if (config.conv != "direct" && config.conv != "winograd") {
-    return WrongValue("conv", config.conv, "direct or winograd");
-  }
   THIMBLE_TRY(CheckDeviceOptions(config));
   if (auto schedule = ParseSchedule(config.schedule); !schedule.ok()) return schedule.error();
   return {};

@@ -1,4 +1,5 @@
-// Options: the one table that command line, TOML files and config.toml are made from.
+// Options: the one table that command line, help, manual page, shell completion, TOML files and
+// config.toml are made from.
 #pragma once
 
 #include <functional>
@@ -24,7 +25,18 @@ struct Option {
       set;  // switches take "true"/"false"
   // What `set` accepts. Empty where there is no text: nobody has chosen a value.
   std::function<std::string(const TrainConfig&)> get;
+  std::string value = {};       // what it takes, as help shows it (option_values.h)
+  std::string_view group = {};  // its heading in help
 };
+
+// Headings of groups of options, in the order in which help shows them.
+namespace option_group {
+inline constexpr const char* kWhat = "What";
+inline constexpr const char* kHow = "How";
+inline constexpr const char* kMemory = "Memory";
+inline constexpr const char* kWhere = "Where and files";
+inline constexpr const char* kOutput = "Output";  // of the commands' own options
+}  // namespace option_group
 
 const std::vector<Option>& TrainOptions();
 // nullptr where there is none.

@@ -82,7 +82,7 @@ TEST_F(ConfigFileTest, TextOfAllKindsComesBack) {
 }
 
 TEST_F(ConfigFileTest, UnknownKey) {
-  EXPECT_EQ(Refusal("batch = 7\nbtach = 8\n"), "2: unknown option 'btach'");
+  EXPECT_EQ(Refusal("batch = 7\nbtach = 8\n"), "2: unknown option 'btach'; did you mean batch?");
   EXPECT_EQ(Refusal("\n\n[train]\nbatch = 8\n"), "3: unknown option 'train'");
 }
 

@@ -35,6 +35,10 @@ TEST(Options, NamesDifferAndEachHasHelp) {
   for (const Option& option : TrainOptions()) {
     EXPECT_TRUE(names.insert(option.name).second) << option.name;
     EXPECT_FALSE(option.help.empty()) << option.name;
+    EXPECT_FALSE(option.group.empty()) << option.name;
+    EXPECT_EQ(option.value.empty(), option.kind == OptionKind::kSwitch) << option.name;
+    for (const char c : option.help + option.value)
+      EXPECT_TRUE(c >= ' ' && c <= '~') << option.name;
     EXPECT_EQ(FindOption(option.name), &option);
   }
   EXPECT_EQ(FindOption("no-such-option"), nullptr);

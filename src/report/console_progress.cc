@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
+#include <vector>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/standard_streams.h"
+#include "thimble/report/text_style.h"
 #include "thimble/report/text_table.h"
 #include "thimble/train/stop_signal.h"
 
@@ -18,7 +21,8 @@ using Clock = std::chrono::steady_clock;
 // Often enough to look alive, rarely enough to cost nothing; logs get a line now and then.
 constexpr auto kBarInterval = std::chrono::milliseconds(200);
 constexpr auto kLineInterval = std::chrono::seconds(10);
-constexpr int kBarWidth = 24;
+// Of a terminal that does not say how wide it is.
+constexpr size_t kUsualWidth = 80;
 
 std::string Duration(double seconds) {
   const int64_t total = std::llround(seconds);
@@ -27,17 +31,38 @@ std::string Duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-std::string Bar(const Progress& progress) {
-  const auto filled = static_cast<size_t>(kBarWidth * progress.step / progress.num_steps);
-  return std::string(filled, '#') + std::string(kBarWidth - filled, '.');
+// A diverged run has losses that are no numbers; their sign means nothing.
+std::string LossText(double loss) {
+  return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "not finite";
 }
 
-std::string Status(const Progress& progress, double seconds_left) {
-  return fmt::format(
-      "step {}/{}  loss {:.4f}  accuracy {:.1f} %  lr {:.4g}  {:.0f} images/s  {}  {} left",
-      progress.step, progress.num_steps, progress.loss, 100 * progress.accuracy,
-      progress.learning_rate, progress.images_per_second,
-      FormatBytes(static_cast<int64_t>(progress.arena_bytes)), Duration(seconds_left));
+std::string Bar(const Progress& progress, size_t width) {
+  const double share = static_cast<double>(progress.step) /
+                       static_cast<double>(std::max<int64_t>(progress.num_steps, 1));
+  const auto filled = static_cast<size_t>(static_cast<double>(width) * std::clamp(share, 0.0, 1.0));
+  return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
+}
+
+// A part of a status line. Those of the highest rank are left out first.
+struct Part {
+  std::string text;
+  int rank = 0;
+};
+
+std::vector<Part> Parts(const Progress& progress, double seconds_left) {
+  return {{fmt::format("step {}/{}", progress.step, progress.num_steps), 0},
+          {fmt::format("loss {}", LossText(progress.loss)), 1},
+          {fmt::format("accuracy {:.1f} %", 100 * progress.accuracy), 3},
+          {fmt::format("lr {:.4g}", progress.learning_rate), 7},
+          {fmt::format("{:.0f} images/s", progress.images_per_second), 4},
+          {FormatBytes(static_cast<int64_t>(progress.arena_bytes)), 6},
+          {fmt::format("{} left", Duration(seconds_left)), 2}};
+}
+
+std::string Joined(const std::vector<Part>& parts) {
+  std::string line;
+  for (const Part& part : parts) line += (line.empty() ? "" : "  ") + part.text;
+  return line;
 }
 
 // What is known: a run that was stopped early may have been evaluated by then, or not.
@@ -45,7 +70,7 @@ std::string Outcome(const TrainSummary& summary) {
   std::string text;
   if (summary.test_accuracy)
     text += fmt::format("test accuracy {:.2f} %, ", 100 * *summary.test_accuracy);
-  if (summary.train_loss) text += fmt::format("train loss {:.4f}, ", *summary.train_loss);
+  if (summary.train_loss) text += fmt::format("train loss {}, ", LossText(*summary.train_loss));
   return text;
 }
 
@@ -63,14 +88,14 @@ ConsoleProgress::ConsoleProgress()
 
 void ConsoleProgress::Line(const std::string& line) {
   // Return and "erase to the end of the line" remove the bar.
-  fmt::print(stderr, "{}{}\n", terminal_ ? "\r\033[K" : "", line);
+  WriteMessage(fmt::format("{}{}\n", terminal_ ? "\r\033[K" : "", line));
 }
 
 void ConsoleProgress::OnStart(const TrainingProgram& program, const std::string& run_folder) {
   started_ = Clock::now();
-  Line(fmt::format("{} on {}: {} parameters, arena {} ({} bytes), run folder {}",
-                   program.model.name, Name(program.main_plan().device),
-                   CountParameters(program.main_plan().graph),
+  Line(fmt::format("{} on {}, batch {}, {}: {} parameters, arena {} ({} bytes), run folder {}",
+                   program.model.name, program.data, program.batch,
+                   Name(program.main_plan().device), CountParameters(program.main_plan().graph),
                    FormatBytes(static_cast<int64_t>(program.program.arena_bytes)),
                    program.program.arena_bytes, run_folder));
 }
@@ -83,18 +108,19 @@ void ConsoleProgress::OnStep(const Progress& progress) {
   const double elapsed = std::chrono::duration<double>(now - started_).count();
   const double seconds_left = elapsed * static_cast<double>(progress.num_steps - progress.step) /
                               static_cast<double>(progress.step - first_step_);
-  const std::string status = Status(progress, seconds_left);
   if (terminal_) {
-    fmt::print(stderr, "\r\033[K[{}] {}", Bar(progress), status);
-    std::fflush(stderr);
+    const size_t width = TerminalWidth(STDERR_FILENO);
+    // Some terminals wrap as soon as the last column is used.
+    WriteMessage("\r\033[K" +
+                 ProgressBar(progress, seconds_left, (width == 0 ? kUsualWidth : width) - 1));
   } else {
-    Line(status);
+    Line(Joined(Parts(progress, seconds_left)));
   }
 }
 
 void ConsoleProgress::OnEpoch(const EpochReport& report) {
-  std::string line = fmt::format("epoch {}: train loss {:.4f}, accuracy {:.2f} %", report.epoch,
-                                 report.train_loss, 100 * report.train_accuracy);
+  std::string line = fmt::format("epoch {}: train loss {}, accuracy {:.2f} %", report.epoch,
+                                 LossText(report.train_loss), 100 * report.train_accuracy);
   if (report.validation.images > 0) {
     line += fmt::format("; validation {:.2f} %", 100 * report.validation.accuracy);
   }
@@ -103,6 +129,24 @@ void ConsoleProgress::OnEpoch(const EpochReport& report) {
 }
 
 void ConsoleProgress::OnMessage(const std::string& line) { Line(line); }
+
+std::string ProgressBar(const Progress& progress, double seconds_left, size_t width) {
+  constexpr size_t kWidest = 26;
+  constexpr size_t kNarrowest = 12;  // with its brackets
+  constexpr int kBarRank = 5;
+  std::vector<Part> parts = Parts(progress, seconds_left);
+  parts.insert(parts.begin(), {std::string(kNarrowest, ' '), kBarRank});
+  const auto rank = [](const Part& part) { return part.rank; };
+  while (parts.size() > 1 && Joined(parts).size() > width) {
+    parts.erase(std::ranges::max_element(parts, {}, rank));
+  }
+  const size_t used = Joined(parts).size();
+  if (parts.front().rank == kBarRank) {
+    const size_t room = std::min(kNarrowest + width - used, kWidest);
+    parts.front().text = Bar(progress, room - 2);
+  }
+  return Shortened(Joined(parts), std::max<size_t>(width, 1));
+}
 
 std::string SummaryText(const TrainSummary& summary) {
   TextTable table({"memory", "bytes", ""});

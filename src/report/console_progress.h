@@ -26,6 +26,10 @@ class ConsoleProgress final : public TrainObserver {
   int64_t first_step_ = -1;  // of this session; a resumed run starts later
 };
 
+// The bar of a run in one line of at most `width` columns, at least 1: what matters least is left
+// out where it does not fit.
+std::string ProgressBar(const Progress& progress, double seconds_left, size_t width);
+
 // The table a run ends with: memory planned and measured, accuracy, speed, where the files are.
 std::string SummaryText(const TrainSummary& summary);
 

@@ -35,18 +35,6 @@ std::string_view Environment(const char* name) {
   return text == nullptr ? "" : text;
 }
 
-size_t TerminalWidth() {
-  const std::string_view columns = Environment("COLUMNS");
-  size_t width = 0;
-  const auto [end, code] = std::from_chars(columns.data(), columns.data() + columns.size(), width);
-  const bool said = code == std::errc() && end == columns.data() + columns.size() && width > 0;
-  if (!said) {
-    winsize size{};
-    width = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
-  }
-  return width == 0 ? 0 : std::max(width, kNarrowest);
-}
-
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
 
 // Bytes of the first `count` code points.
@@ -65,10 +53,23 @@ std::string TextStyle::Paint(Ink ink, std::string_view text) const {
   return fmt::format("\x1b[{}m{}\x1b[0m", Code(ink), text);
 }
 
+size_t TerminalWidth(int descriptor) {
+  const std::string_view columns = Environment("COLUMNS");
+  size_t width = 0;
+  const auto [end, code] = std::from_chars(columns.data(), columns.data() + columns.size(), width);
+  const bool said = code == std::errc() && end == columns.data() + columns.size() && width > 0;
+  if (!said) {
+    winsize size{};
+    width = ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+  }
+  return width;
+}
+
 TextStyle StyleOfOutput() {
   if (isatty(STDOUT_FILENO) == 0) return {};
   const bool color = Environment("NO_COLOR").empty() && Environment("TERM") != "dumb";
-  return {TerminalWidth(), color};
+  const size_t width = TerminalWidth(STDOUT_FILENO);
+  return {width == 0 ? 0 : std::max(width, kNarrowest), color};
 }
 
 size_t DisplayWidth(std::string_view text) {

@@ -21,6 +21,10 @@ struct TextStyle {
 // anything or TERM is "dumb". Pipes and files get plain text of any width.
 TextStyle StyleOfOutput();
 
+// Columns of the terminal behind this descriptor: what COLUMNS says, or what the terminal does; 0
+// where neither says anything.
+size_t TerminalWidth(int descriptor);
+
 // Columns that a UTF-8 text takes: its code points; wide and combining ones do not occur here.
 size_t DisplayWidth(std::string_view text);
 // The text in at most `width` columns, with "…" in place of its middle. Requires width >= 1.

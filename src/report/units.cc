@@ -31,7 +31,8 @@ std::string FlopsText(int64_t flops) {
   if (std::abs(value) < 1e6) return fmt::format("{:.2f} kFLOP", value / 1e3);
   if (std::abs(value) < 1e9) return fmt::format("{:.2f} MFLOP", value / 1e6);
   if (std::abs(value) < 1e12) return fmt::format("{:.2f} GFLOP", value / 1e9);
-  return fmt::format("{:.2f} TFLOP", value / 1e12);
+  if (std::abs(value) < 1e15) return fmt::format("{:.2f} TFLOP", value / 1e12);
+  return fmt::format("{:.2f} PFLOP", value / 1e15);
 }
 
 std::string RatioText(double larger, double smaller) {

@@ -268,6 +268,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
   result.model = model;
+  result.data = config.data;
   result.augmentation = ChosenAugmentation(config, model.images.augmentation);
   result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
   auto train_sizes = BatchSizes(counts.train, result.batch);

@@ -44,6 +44,7 @@ Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual);
 
 struct TrainingProgram {
   ImageClassifier model;
+  std::string data;                                 // as the configuration names it
   Augmentation augmentation = Augmentation::kNone;  // of training
   Program program;
   std::vector<InitRule> inits;

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/train/tiny_run.h"
+#include "thimble/report/text_style.h"
 
 namespace thimble {
 namespace {
@@ -23,7 +26,8 @@ std::string Shown(Show show) {
 TEST(ConsoleProgress, StartsWithModelAndArena) {
   const auto program = MakeTrainingProgram(TinyConfig(), ImageSpec{}, {10, 0, 6}, BuiltinOps());
   const std::string text = Shown([&](auto& progress) { progress.OnStart(*program, "runs/x"); });
-  EXPECT_THAT(text, testing::StartsWith("wrn-10-1 on cpu: 77850 parameters, arena "));
+  EXPECT_THAT(
+      text, testing::StartsWith("wrn-10-1 on shapes:10,6, batch 4, cpu: 77850 parameters, arena "));
   EXPECT_THAT(text, testing::EndsWith(std::to_string(program->program.arena_bytes) +
                                       " bytes), run folder runs/x\n"));
 }
@@ -48,6 +52,56 @@ TEST(ConsoleProgress, EpochSaysWhatWasEvaluated) {
   report.validation = {.accuracy = 0.25, .images = 8};
   text = Shown([&](auto& progress) { progress.OnEpoch(report); });
   EXPECT_THAT(text, HasSubstr("; validation 25.00 %; test 12.50 %"));
+}
+
+// A run of long numbers.
+Progress LongProgress() {
+  return {.step = 123456,
+          .num_steps = 234567,
+          .loss = 1.23456,
+          .accuracy = 0.987,
+          .learning_rate = 0.0123456,
+          .images_per_second = 123456,
+          .arena_bytes = 393'798'272};
+}
+
+TEST(ProgressBar, ShowsEverythingWhereThereIsRoom) {
+  EXPECT_EQ(ProgressBar(LongProgress(), 3725, 200),
+            "[############............]  step 123456/234567  loss 1.2346  accuracy 98.7 %  "
+            "lr 0.01235  123456 images/s  393.80 MB  1:02:05 left");
+}
+
+TEST(ProgressBar, NeverWiderThanAsked) {
+  for (size_t width = 1; width <= 200; ++width) {
+    const std::string line = ProgressBar(LongProgress(), 3725, width);
+    EXPECT_LE(DisplayWidth(line), width);
+    EXPECT_GE(line.size(), std::min<size_t>(width, 18)) << line;
+  }
+}
+
+TEST(ProgressBar, LeavesOutWhatMattersLeast) {
+  EXPECT_EQ(ProgressBar(LongProgress(), 3725, 79),
+            "step 123456/234567  loss 1.2346  accuracy 98.7 %  123456 images/s  1:02:05 left");
+  EXPECT_EQ(ProgressBar({.step = 5, .num_steps = 10, .loss = 2, .images_per_second = 99}, 7, 79),
+            "[######.......]  step 5/10  loss 2.0000  accuracy 0.0 %  99 images/s  0:07 left");
+  EXPECT_EQ(ProgressBar(LongProgress(), 3725, 50), "step 123456/234567  loss 1.2346  1:02:05 left");
+  EXPECT_EQ(ProgressBar(LongProgress(), 3725, 20), "step 123456/234567");
+}
+
+TEST(ProgressBar, OddRuns) {
+  EXPECT_THAT(ProgressBar({.step = 0, .num_steps = 0}, 0, 79), HasSubstr("step 0/0"));
+  Progress diverged = LongProgress();
+  diverged.loss = -std::numeric_limits<double>::quiet_NaN();
+  EXPECT_THAT(ProgressBar(diverged, 1, 200), HasSubstr("loss not finite  "));
+}
+
+TEST(ConsoleProgress, NoNumberIsMinusNan) {
+  EpochReport report{.epoch = 1, .train_loss = -std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_THAT(Shown([&](auto& progress) { progress.OnEpoch(report); }),
+              HasSubstr("train loss not finite, accuracy"));
+  TrainSummary summary;
+  summary.train_loss = std::numeric_limits<double>::infinity();
+  EXPECT_THAT(SummaryText(summary), HasSubstr("train loss not finite, "));
 }
 
 TEST(SummaryText, HasMemoryAndResult) {

@@ -1,0 +1,13 @@
+// Shell completion, as a script for bash that needs nothing beside itself.
+#pragma once
+
+#include <string>
+
+#include "thimble/report/help/command_help.h"
+
+namespace thimble {
+
+// Completes commands, their options, and the values of these: known words, files and folders.
+std::string BashCompletion(const HelpProgram& program);
+
+}  // namespace thimble

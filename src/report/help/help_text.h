@@ -1,0 +1,17 @@
+// Help as `thimble --help` and `thimble train --help` print it.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "thimble/report/help/command_help.h"
+
+namespace thimble {
+
+// In lines of at most `width` columns, as far as words allow; 0: 80 columns.
+std::string HelpText(const HelpProgram& program, size_t width);
+// Of one command of the program called `program_name`: usage, options under their headings with
+// what they take and their defaults, notes.
+std::string HelpText(const std::string& program_name, const HelpCommand& command, size_t width);
+
+}  // namespace thimble

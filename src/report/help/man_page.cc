@@ -1,0 +1,125 @@
+#include "thimble/report/help/man_page.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+namespace thimble {
+namespace {
+
+// What every command has in common.
+constexpr std::string_view kClosing = R"(.SH SIZES
+A size is a whole number of bytes, or a number, also with a decimal fraction, and a unit in any case:
+k, M, G or T (1000, 1000^2, ...), Ki, Mi, Gi or Ti (1024, 1024^2, ...), each with or without B.
+It is rounded down to whole bytes: 512k, 8MB, 1.5GiB.
+.SH FILES
+A run folder holds config.toml, plan.json, metrics.jsonl, checkpoint/, weights.safetensors,
+best.safetensors, summary.json, report.html and plots/.
+.SH ENVIRONMENT
+COLUMNS is the width of tables, help and progress on a terminal, in place of the terminal's own.
+NO_COLOR, set to anything, or TERM=dumb: no colours.
+.SH EXIT STATUS
+.TP
+0
+done
+.TP
+1
+failed while running, or results could not be written to standard output
+.TP
+2
+wrong use or bad input
+.TP
+3
+does not fit the budget
+)";
+
+// Text of a paragraph: no character of it is a command.
+std::string Escaped(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (c == '\\') {
+      escaped += "\\e";
+    } else if (c == '-') {
+      escaped += "\\-";
+    } else {
+      escaped += c;
+    }
+  }
+  const bool command = escaped.starts_with('.') || escaped.starts_with('\'');
+  return command ? "\\&" + escaped : escaped;
+}
+
+std::string Entry(const HelpOption& option) {
+  std::string text = fmt::format(".TP\n\\fB{}\\fR", Escaped(option.name));
+  if (!option.value.empty()) text += fmt::format(" \\fI{}\\fR", Escaped(option.value));
+  text += "\n" + Escaped(option.help);
+  if (!option.standard.empty()) text += Escaped(fmt::format(" (default: {})", option.standard));
+  return text + "\n";
+}
+
+std::string Lines(const std::string& notes) {
+  std::string text = ".PP\n.nf\n";
+  std::istringstream lines(notes);
+  for (std::string line; std::getline(lines, line);) text += Escaped(line) + "\n";
+  return text + ".fi\n";
+}
+
+// An option and all that is said of it.
+std::string KeyOf(const HelpOption& option) {
+  return fmt::format("{}\n{}\n{}\n{}", option.name, option.value, option.help, option.standard);
+}
+
+class CommandSections {
+ public:
+  std::string Section(const std::string& program, const HelpCommand& command) {
+    std::string title = fmt::format("{} {}", program, command.name);
+    for (const HelpOption& word : command.words) title += " " + word.name;
+    std::string text = fmt::format(".SS {} [OPTIONS]\n{}\n", Escaped(title), Escaped(command.what));
+    for (const HelpOption& word : command.words) text += Entry(word);
+    std::string group;
+    std::map<std::string, std::vector<std::string>> elsewhere;  // by command: names of options
+    for (const HelpOption& option : command.options) {
+      const auto [place, here] = explained_.emplace(KeyOf(option), command.name);
+      if (!here) {
+        elsewhere[place->second].push_back(Escaped(option.name));
+        continue;
+      }
+      if (option.group != group) text += fmt::format(".PP\n{}:\n", Escaped(option.group));
+      group = option.group;
+      text += Entry(option);
+    }
+    for (const auto& [name, options] : elsewhere) {
+      text += fmt::format(".PP\nAs for {}: {}\n", name, fmt::join(options, ", "));
+    }
+    return command.notes.empty() ? text : text + Lines(command.notes);
+  }
+
+ private:
+  std::map<std::string, std::string> explained_;  // by key of the option: the command
+};
+
+}  // namespace
+
+std::string ManPage(const HelpProgram& program) {
+  std::string upper = program.name;
+  for (char& c : upper) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  std::string text = fmt::format(
+      ".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n"
+      ".B {}\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH OPTIONS\n",
+      upper, program.name, Escaped(program.version), program.name, Escaped(program.what),
+      program.name);
+  for (const HelpOption& option : program.options) text += Entry(option);
+  text += ".SH COMMANDS\n";
+  CommandSections sections;
+  for (const HelpCommand& command : program.commands) {
+    text += sections.Section(program.name, command);
+  }
+  return text + std::string(kClosing);
+}
+
+}  // namespace thimble

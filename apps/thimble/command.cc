@@ -1,7 +1,5 @@
 #include "apps/thimble/command.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "thimble/base/quote_name.h"
@@ -10,22 +8,26 @@
 namespace thimble {
 
 void ConfigFlags::AddTo(CLI::App& command, const std::vector<std::string>& names) {
-  command.add_option("--config", config_file_, "TOML file with any of these options");
+  const TrainConfig defaults;
   for (const Option& option : TrainOptions()) {
     const bool wanted =
         names.empty() || std::find(names.begin(), names.end(), option.name) != names.end();
     if (!wanted) continue;
-    const std::string flag = "--" + option.name;
-    if (option.kind == OptionKind::kSwitch) {
-      command.add_flag_callback(
-          flag, [this, name = option.name] { given_.emplace_back(name, "true"); }, option.help);
-    } else {
-      command.add_option_function<std::string>(
-          flag,
-          [this, name = option.name](const std::string& text) { given_.emplace_back(name, text); },
-          option.help);
-    }
+    const auto take = [this, name = option.name](const std::string& text) {
+      given_.emplace_back(name, text);
+    };
+    const bool is_switch = option.kind == OptionKind::kSwitch;
+    CLI::Option* added =
+        is_switch ? command.add_flag_callback(
+                        "--" + option.name, [take] { take("true"); }, option.help)
+                  : command.add_option_function<std::string>("--" + option.name, take, option.help)
+                        ->type_name(option.value)
+                        ->default_str(option.get(defaults));
+    added->group(std::string(option.group));
   }
+  command.add_option("--config", config_file_, "TOML file with any of these options")
+      ->type_name("FILE")
+      ->group(option_group::kWhere);
 }
 
 Result<TrainConfig> ConfigFlags::Resolve(TrainConfig defaults) const {
@@ -36,9 +38,15 @@ Result<TrainConfig> ConfigFlags::Resolve(TrainConfig defaults) const {
   return config;
 }
 
+bool ConfigFlags::HasFileOr(const std::vector<std::string>& names) const {
+  return !config_file_.empty() || std::any_of(given_.begin(), given_.end(), [&](const auto& given) {
+    return std::find(names.begin(), names.end(), given.first) != names.end();
+  });
+}
+
 int Report(const Error& error) {
   // Names of files and options come from outside: whatever they hold, the message is one line.
-  fmt::print(stderr, "thimble: {}\n", OneLine(error.message));
+  WriteMessage(fmt::format("thimble: {}\n", OneLine(error.message)));
   return ExitCode(error);
 }
 

@@ -1,12 +1,15 @@
 // What the sub-commands share: options from the table, output, exit codes.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "thimble/base/result.h"
+#include "thimble/base/standard_streams.h"
 #include "thimble/train/config.h"
 
 namespace thimble {
@@ -18,11 +21,19 @@ class ConfigFlags {
   void AddTo(CLI::App& command, const std::vector<std::string>& names = {});
   // Defaults, then --config FILE, then the command line.
   Result<TrainConfig> Resolve(TrainConfig defaults = {}) const;
+  // Whether the command line has a configuration file or any of these options.
+  bool HasFileOr(const std::vector<std::string>& names) const;
 
  private:
   std::string config_file_;
   std::vector<std::pair<std::string, std::string>> given_;  // option name, text
 };
+
+// Prints results, on standard output.
+template <class... Values>
+void Print(fmt::format_string<Values...> format, Values&&... values) {
+  WriteOutput(fmt::format(format, std::forward<Values>(values)...));
+}
 
 // Prints the error to standard error, as one line; returns its exit code.
 int Report(const Error& error);
@@ -35,5 +46,7 @@ void AddProfileCommand(CLI::App& app, int* exit_code);
 void AddReportCommand(CLI::App& app, int* exit_code);
 void AddModelsCommand(CLI::App& app, int* exit_code);
 void AddDataCommand(CLI::App& app, int* exit_code);
+// Hidden: the build makes manual page and shell completion with them.
+void AddGenerateCommands(CLI::App& app, int* exit_code);
 
 }  // namespace thimble

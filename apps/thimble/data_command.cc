@@ -1,10 +1,9 @@
-#include <fmt/format.h>
-
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "apps/thimble/command.h"
 #include "thimble/train/dump_batches.h"
+#include "thimble/train/options.h"
 #include "thimble/train/training_program.h"
 
 namespace thimble {
@@ -33,21 +32,21 @@ Result<int> RunData(const DataFlags& flags) {
   const ImageFormat& format = data.train->format();
   const ImageCounts counts = CountsOf(data);
   if (flags.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"data", data.name},
-                                              {"height", format.height},
-                                              {"width", format.width},
-                                              {"channels", format.channels},
-                                              {"classes", format.classes},
-                                              {"train", counts.train},
-                                              {"validation", counts.validation},
-                                              {"test", counts.test},
-                                              {"mean", format.mean},
-                                              {"std", format.std}}
-                           .dump(1));
+    Print("{}\n", nlohmann::ordered_json{{"data", data.name},
+                                         {"height", format.height},
+                                         {"width", format.width},
+                                         {"channels", format.channels},
+                                         {"classes", format.classes},
+                                         {"train", counts.train},
+                                         {"validation", counts.validation},
+                                         {"test", counts.test},
+                                         {"mean", format.mean},
+                                         {"std", format.std}}
+                      .dump(1));
   } else {
-    fmt::print("{}: {}x{}x{}, {} classes; {} train, {} validation, {} test images\n", data.name,
-               format.height, format.width, format.channels, format.classes, counts.train,
-               counts.validation, counts.test);
+    Print("{}: {}x{}x{}, {} classes; {} train, {} validation, {} test images\n", data.name,
+          format.height, format.width, format.channels, format.classes, counts.train,
+          counts.validation, counts.test);
   }
   return 0;
 }
@@ -58,14 +57,21 @@ void AddDataCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("data", "check a data set and say what is in it");
   auto flags = std::make_shared<DataFlags>();
   flags->config.AddTo(*command, {"data", "batch", "validation", "augment", "seed"});
-  command->add_option("--dump", flags->dump,
-                      "write the first training batches to this .safetensors file");
+  command
+      ->add_option("--dump", flags->dump,
+                   "write the first training batches to this .safetensors file")
+      ->type_name("FILE")
+      ->group(option_group::kWhere);
   command->add_option("--dump-steps", flags->dump_steps, "how many of them")
-      ->check(CLI::Range(1, 100000));
+      ->capture_default_str()
+      ->check(CLI::Range(1, 100000).description(""))
+      ->type_name("N")
+      ->group(option_group::kWhere);
   command
       ->add_option("--dump-part", flags->dump_part,
                    "write all images of this part instead, in order, as evaluation reads them")
-      ->check(CLI::IsMember({"train", "validation", "test"}));
+      ->type_name("train|validation|test")
+      ->group(option_group::kWhere);
   command->add_flag("--json", flags->json, "print one JSON object");
   command->callback([flags, exit_code] {
     const auto result = RunData(*flags);

@@ -1,10 +1,9 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/train/evaluate_run.h"
+#include "thimble/train/options.h"
 #include "thimble/train/run_folder.h"
 
 namespace thimble {
@@ -31,11 +30,11 @@ Result<int> RunEval(const EvalFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const EvaluationRun result,
                            EvaluateWeights(config, weights, flags.part, BuiltinOps()));
   if (flags.json) {
-    fmt::print("{}", result.json);
+    Print("{}", result.json);
   } else {
-    fmt::print("{} {}: accuracy {:.2f} %, loss {:.4f} over {} images; arena {} bytes\n",
-               config.model, flags.part, 100 * result.evaluation.accuracy, result.evaluation.loss,
-               result.evaluation.images, result.arena_bytes);
+    Print("{} {}: accuracy {:.2f} %, loss {:.4f} over {} images; arena {} bytes\n", config.model,
+          flags.part, 100 * result.evaluation.accuracy, result.evaluation.loss,
+          result.evaluation.images, result.arena_bytes);
   }
   return 0;
 }
@@ -45,13 +44,19 @@ Result<int> RunEval(const EvalFlags& flags) {
 void AddEvalCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand("eval", "accuracy of trained weights");
   auto flags = std::make_shared<EvalFlags>();
-  command->add_option("run", flags->run, "run folder whose settings and weights to use");
-  command->add_option("--weights", flags->weights, "weights (a .safetensors file)");
-  command->add_option("--part", flags->part, "train, validation or test")
-      ->check(CLI::IsMember({"train", "validation", "test"}));
+  command->add_option("run", flags->run, "run folder whose settings and weights to use")
+      ->type_name("DIR");
+  command->add_option("--weights", flags->weights, "weights (a .safetensors file)")
+      ->type_name("FILE")
+      ->group(option_group::kWhat);
+  command->add_option("--part", flags->part, "of the data")
+      ->capture_default_str()
+      ->type_name("train|validation|test")
+      ->group(option_group::kWhat);
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "device", "math",
                                  "threads", "simd", "scratch", "budget"});
+  command->footer("With RUN, its config.toml has the defaults of these options.\n");
   command->callback([flags, exit_code] {
     const auto result = RunEval(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

@@ -1,21 +1,21 @@
-// thimble: the command line. Exit codes: 0 done, 1 failed while running, 2 wrong use or bad input,
-// 3 does not fit the budget.
-#include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
-#include <cstdio>
+// thimble: the command line. Exit codes: 0 done, 1 failed while running or output lost, 2 wrong use
+// or bad input, 3 does not fit the budget, 128 + N stopped by signal N.
 #include <new>
 
 #include "apps/thimble/command.h"
+#include "apps/thimble/parser.h"
+#include "thimble/base/exception_error.h"
 #include "thimble/base/version.h"
 #include "thimble/device/cpu/memory_limits.h"
+#include "thimble/report/text_style.h"
 
 namespace thimble {
 namespace {
 
-int Run(int argc, char** argv) {
-  CLI::App app("Trains neural networks in the memory you have.", "thimble");
-  app.set_version_flag("--version", std::string(Version()));
+int Run(int num_words, char** words) {
+  CLI::App app("trains neural networks in the memory you have", "thimble");
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_version_flag("--version", std::string(Version()), "print the version");
   app.require_subcommand(1);
   int exit_code = 0;
   AddTrainCommand(app, &exit_code);
@@ -25,16 +25,17 @@ int Run(int argc, char** argv) {
   AddReportCommand(app, &exit_code);
   AddModelsCommand(app, &exit_code);
   AddDataCommand(app, &exit_code);
+  AddGenerateCommands(app, &exit_code);
+  RefuseSlips(app);
+  if (auto checked = CheckWords(num_words, words); !checked.ok()) return Report(checked.error());
   try {
-    app.parse(argc, argv);
+    app.parse(num_words, words);
+  } catch (const CLI::CallForHelp&) {
+    Print("{}", HelpFor(app, StyleOfOutput().width));
+  } catch (const CLI::CallForVersion& version) {
+    Print("{}\n", version.what());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    // Said in our words: the parser only sees that no sub-command was given.
-    const auto words = app.remaining();
-    const bool unknown = app.get_subcommands().empty() && !words.empty();
-    return Report(BadInput(
-        fmt::format("{} (see thimble --help)",
-                    unknown ? fmt::format("no sub-command '{}'", words.front()) : error.what())));
+    return Report(ErrorOf(app, error));
   }
   return exit_code;
 }
@@ -45,20 +46,25 @@ int ReportOutOfMemory() {
     return Report(Failed(fmt::format("out of memory: {}; a higher limit or a smaller model helps",
                                      DescribeTightest(ReadMemoryLimits()))));
   } catch (const std::bad_alloc&) {
-    std::fputs("thimble: out of memory\n", stderr);
+    WriteMessage("thimble: out of memory\n");
     return 1;
+  }
+}
+
+int RunOrExplain(int num_words, char** words) {
+  try {
+    return Run(num_words, words);
+  } catch (const std::bad_alloc&) {
+    return ReportOutOfMemory();
+  } catch (const std::exception& exception) {
+    return Report(ErrorOf(exception));
   }
 }
 
 }  // namespace
 }  // namespace thimble
 
-int main(int argc, char** argv) {
-  try {
-    return thimble::Run(argc, argv);
-  } catch (const std::bad_alloc&) {
-    return thimble::ReportOutOfMemory();
-  } catch (const std::exception& error) {
-    return thimble::Report(thimble::Failed(error.what()));
-  }
+int main(int num_words, char** words) {
+  thimble::ProtectStandardStreams();
+  return thimble::FinishOutput(thimble::RunOrExplain(num_words, words));
 }

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <memory>
@@ -18,16 +17,15 @@ void PrintModels(bool json) {
       list.push_back(
           {{"pattern", family.pattern}, {"what", family.what}, {"example", family.example}});
     }
-    fmt::print("{}\n",
-               nlohmann::ordered_json{{"models", list}, {"simd", SupportedSimdTargets()}}.dump(1));
+    Print("{}\n",
+          nlohmann::ordered_json{{"models", list}, {"simd", SupportedSimdTargets()}}.dump(1));
     return;
   }
   for (const ModelFamily& family : ModelFamilies()) {
-    fmt::print("{}  {}\n  example: thimble plan --model {}\n", family.pattern, family.what,
-               family.example);
+    Print("{}  {}\n  example: thimble plan --model {}\n", family.pattern, family.what,
+          family.example);
   }
-  fmt::print("SIMD targets of this machine, for --simd: {}\n",
-             fmt::join(SupportedSimdTargets(), ", "));
+  Print("SIMD targets of this machine, for --simd: {}\n", fmt::join(SupportedSimdTargets(), ", "));
 }
 
 }  // namespace

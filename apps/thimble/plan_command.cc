@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/thimble/command.h"
@@ -53,9 +51,9 @@ Result<int> RunPlan(const PlanFlags& flags) {
                            MakeTrainingProgram(config, data.images, data.counts, ops));
   THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, planned, ops));
   answer.with_layers = flags.layers;
-  fmt::print("{}", flags.json  ? ToJson(answer)
-                   : flags.csv ? ToCsv(answer)
-                               : PlanText(answer, StyleOfOutput()));
+  Print("{}", flags.json  ? ToJson(answer)
+              : flags.csv ? ToCsv(answer)
+                          : PlanText(answer, StyleOfOutput()));
   THIMBLE_TRY(CheckBudget(planned.program, config.budget_bytes));
   return 0;
 }

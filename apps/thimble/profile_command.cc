@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/thimble/command.h"
@@ -11,6 +9,7 @@
 #include "thimble/report/profile_text.h"
 #include "thimble/report/text_style.h"
 #include "thimble/report/trace_json.h"
+#include "thimble/train/options.h"
 #include "thimble/train/profile_run.h"
 
 namespace thimble {
@@ -48,7 +47,7 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeTrainingProgram(config, data.images, data.counts, ops));
   THIMBLE_ASSIGN_OR_RETURN(const Profile profile, RunProfile(config, program, flags.repeat, ops));
-  fmt::print("{}", Output(profile, flags));
+  Print("{}", Output(profile, flags));
   if (!flags.trace.empty()) THIMBLE_TRY(WriteFileAtomically(flags.trace, TraceJson(profile)));
   THIMBLE_TRY(CheckProfile(profile));
   return 0;
@@ -61,12 +60,18 @@ void AddProfileCommand(CLI::App& app, int* exit_code) {
       "profile", "run a few steps: planned beside measured memory, and the time of each op");
   auto flags = std::make_shared<ProfileFlags>();
   flags->config.AddTo(*command);
-  command->add_option("--repeat", flags->repeat, "steps to take the median of (5)")
-      ->check(CLI::Range(1, 1000));
+  command->add_option("--repeat", flags->repeat, "steps to take the median of")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000).description(""))
+      ->type_name("N")
+      ->group(option_group::kHow);
   command->add_flag("--layers", flags->tables.layers, "a row per layer");
   command->add_flag("--program", flags->tables.program, "a row per step of the program");
-  command->add_option("--trace", flags->trace,
-                      "write a trace for ui.perfetto.dev or chrome://tracing to this file");
+  command
+      ->add_option("--trace", flags->trace,
+                   "write a trace for ui.perfetto.dev or chrome://tracing to this file")
+      ->type_name("FILE")
+      ->group(option_group::kWhere);
   CLI::Option* json = command->add_flag("--json", flags->json, "print one JSON object");
   command
       ->add_flag("--csv", flags->csv,

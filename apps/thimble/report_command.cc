@@ -1,10 +1,9 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/pages/report_writer.h"
+#include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
@@ -23,8 +22,8 @@ Result<int> RunReport(const ReportFlags& flags) {
   if (plots.empty() && one) plots = PlotsFolder(flags.runs.front());
   THIMBLE_TRY(one ? WriteReport(flags.runs.front(), page, plots, BuiltinOps())
                   : WriteComparison(flags.runs, page, plots));
-  fmt::print("{}\n", page);
-  if (!plots.empty()) fmt::print("{}/*.svg\n", plots);
+  Print("{}\n", page);
+  if (!plots.empty()) Print("{}/*.svg\n", plots);
   return 0;
 }
 
@@ -34,11 +33,17 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
   CLI::App* command =
       app.add_subcommand("report", "a run as a page with plots; several runs side by side");
   auto flags = std::make_shared<ReportFlags>();
-  command->add_option("runs", flags->runs, "run folders")->required();
-  command->add_option("--out", flags->out,
-                      "the page; RUN/report.html, or comparison.html here for several runs");
-  command->add_option("--plots", flags->plots,
-                      "folder for the plots as SVG; RUN/plots, or none for several runs");
+  command->add_option("run", flags->runs, "run folders")->required()->type_name("DIR");
+  command
+      ->add_option("--out", flags->out,
+                   "the page; RUN/report.html, or comparison.html here for several runs")
+      ->type_name("FILE")
+      ->group(option_group::kWhere);
+  command
+      ->add_option("--plots", flags->plots,
+                   "folder for the plots as SVG; RUN/plots, or none for several runs")
+      ->type_name("DIR")
+      ->group(option_group::kWhere);
   command->callback([flags, exit_code] {
     const auto result = RunReport(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <memory>
 
 #include "apps/thimble/command.h"
@@ -11,6 +9,12 @@
 namespace thimble {
 namespace {
 
+constexpr std::string_view kExamples =
+    "Examples:\n"
+    "  thimble train --model wrn-16-2 --data shapes --batch 50 --steps 200\n"
+    "  thimble train --model wrn-28-2 --data cifar10:DIR --epochs 200 --out runs/first\n"
+    "  thimble train --model net.toml --batch 64 --recompute optimal --budget 64MB\n";
+
 struct TrainFlags {
   ConfigFlags config;
   bool json = false;
@@ -19,11 +23,16 @@ struct TrainFlags {
 int RunTrain(const TrainFlags& flags) {
   const auto config = flags.config.Resolve();
   if (!config.ok()) return Report(config.error());
+  if (!flags.config.HasFileOr({"model", "data", "resume"})) {
+    const int code = Report(BadInput("train: say what to train: --model, --data or --config"));
+    WriteMessage(fmt::format("{}All options: thimble train --help\n", kExamples));
+    return code;
+  }
   ConsoleProgress progress;
   ReportWriter writer(progress, config->report_every, BuiltinOps());
   const auto summary = Train(*config, BuiltinOps(), writer);
   if (!summary.ok()) return Report(summary.error());
-  fmt::print("{}", flags.json ? summary->json : SummaryText(*summary));
+  Print("{}", flags.json ? summary->json : SummaryText(*summary));
   // As a shell reports a program that a signal ended.
   return summary->finished ? 0 : 128 + summary->stop_signal;
 }
@@ -35,6 +44,7 @@ void AddTrainCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<TrainFlags>();
   flags->config.AddTo(*command);
   command->add_flag("--json", flags->json, "print the summary as JSON on standard output");
+  command->footer(std::string(kExamples));
   command->callback([flags, exit_code] { *exit_code = RunTrain(*flags); });
 }
 

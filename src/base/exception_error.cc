@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <new>
 #include <stdexcept>
 #include <system_error>
 
 namespace thimble {
 
 Error ErrorOf(const std::exception& exception) {
-  if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
-    return Failed(
-        "out of memory: the machine did not give the memory that was asked for; try a smaller "
-        "batch or model, or end other programs");
-  }
   if (dynamic_cast<const std::system_error*>(&exception) != nullptr) {
     return Failed(fmt::format("the operating system refused: {}", exception.what()));
   }

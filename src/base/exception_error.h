@@ -7,8 +7,8 @@
 
 namespace thimble {
 
-// The library throws nothing itself; its standard library does where the machine has no memory or
-// starts no thread, or where a check for a size is missing.
+// The library throws nothing itself; its standard library does where the operating system refuses
+// something or a check for a size is missing. std::bad_alloc is the caller's: it must not allocate.
 Error ErrorOf(const std::exception& exception);
 
 }  // namespace thimble

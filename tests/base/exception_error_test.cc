@@ -21,8 +21,7 @@ std::string MessageOf(Throw throwing) {
   return "nothing was thrown";
 }
 
-TEST(ExceptionError, PlainWordsForWhatTheMachineLacks) {
-  EXPECT_EQ(MessageOf([] { throw std::bad_alloc(); }).find("out of memory: "), 0U);
+TEST(ExceptionError, PlainWordsForWhatTheMachineRefuses) {
   EXPECT_EQ(MessageOf([] { std::vector<int>().reserve(SIZE_MAX / 4); }).find("a size is larger"),
             0U);
   EXPECT_EQ(MessageOf([] {

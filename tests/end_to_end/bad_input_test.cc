@@ -43,21 +43,61 @@ void ExpectFailure(const ProcessResult& result, const std::string& reason) {
 }
 
 TEST_F(BadInputEndToEnd, SubCommands) {
-  ExpectRefusal("", 2, "subcommand is required");
-  ExpectRefusal("tarin", 2, "no sub-command 'tarin'");
-  ExpectRefusal("train plan", 2, "plan");
-  ExpectRefusal("--trian", 2, "--trian");
+  ExpectRefusal("", 2, "name a sub-command: train, eval, plan, profile, report, models or data");
+  ExpectRefusal("tarin", 2, "no sub-command 'tarin'; did you mean train?");
+  ExpectRefusal("train plan", 2, "train: unexpected word 'plan'");
+  ExpectRefusal("--trian", 2, "unknown option --trian");
 }
 
 TEST_F(BadInputEndToEnd, Flags) {
   for (const char* command : {"train", "plan", "eval", "models", "data"}) {
-    ExpectRefusal(std::string(command) + " --no-such-flag", 2, "--no-such-flag");
+    ExpectRefusal(std::string(command) + " --no-such-flag", 2,
+                  "unknown option --no-such-flag (see");
   }
-  ExpectRefusal("plan --batch", 2, "--batch");
-  ExpectRefusal("plan --batch 1 --batch 2", 2, "--batch");
-  ExpectRefusal("plan stray", 2, "stray");
-  ExpectRefusal("eval --part everything", 2, "--part");
+  ExpectRefusal("train --bacth 5", 2, "unknown option --bacth; did you mean --batch?");
+  ExpectRefusal("plan --bacth=5", 2, "unknown option --bacth; did you mean --batch?");
+  ExpectRefusal("plan --batch", 2, "--batch: expected a value");
+  ExpectRefusal("plan --batch 1 --batch 2", 2, "--batch: given more than once");
+  ExpectRefusal("plan --json=1", 2, "--json: takes no value");
+  ExpectRefusal("plan stray", 2, "plan: unexpected word 'stray'");
+  ExpectRefusal("eval --part everything", 2, "--part: expected train, validation or test");
+  ExpectRefusal("report", 2, "report: expected RUN...");
   ExpectRefusal("data --dump-steps 0", 2, "--dump-steps");
+}
+
+// An empty value, or one that is the next option, was never meant.
+TEST_F(BadInputEndToEnd, ValuesThatAreSlips) {
+  ExpectRefusal(Training("run") + "--out= --resume", 2, "--out=: expected a value");
+  ExpectRefusal("train --model wrn-10-1 --out= --resume", 2, "--out=: expected a value");
+  ExpectRefusal("train --model wrn-10-1 --out --resume", 2,
+                "--out: expected a value, got what looks like an option: --resume");
+  ExpectRefusal("plan --model --batch 4", 2, "looks like an option: --batch");
+  ExpectRefusal("plan --batch=", 2, "--batch=: expected a value");
+  for (const char* option : {"--out", "--init", "--model", "--batch", "--config"}) {
+    ExpectRefusal(RunProcess({ThimbleBinary(), "train", "--data", "shapes", option, ""}), 2,
+                  std::string(option) + ": expected a value, got an empty one", option);
+  }
+  ExpectRefusal(RunProcess({ThimbleBinary(), "report", "--out", "", At("x")}), 2,
+                "--out: expected a value, got an empty one", "report");
+  EXPECT_FALSE(std::filesystem::exists("--resume"));
+  EXPECT_FALSE(std::filesystem::exists("runs"));
+}
+
+// Alone it says what it needs, and starts nothing.
+TEST_F(BadInputEndToEnd, TrainAlone) {
+  for (const char* command : {"train", "train --steps 5 --out @/run", "train --json"}) {
+    const ProcessResult result = Run(command);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.out, "");
+    EXPECT_THAT(result.err, testing::StartsWith(
+                                "thimble: train: say what to train: --model, --data or --config\n"
+                                "Examples:\n  thimble train --model wrn-16-2 --data shapes "));
+    EXPECT_FALSE(std::filesystem::exists(At("run")));
+  }
+  // The network, the data or a file are enough, and the first line says what they come to.
+  Put(At("c.toml"), "model = \"wrn-10-1\"\ndata = \"shapes:8,4\"\n");
+  EXPECT_THAT(RunWell("train --config @/c.toml --batch 4 --steps 1 --out @/run").err,
+              testing::StartsWith("wrn-10-1 on shapes:8,4, batch 4, cpu: "));
 }
 
 TEST_F(BadInputEndToEnd, Numbers) {
@@ -65,6 +105,12 @@ TEST_F(BadInputEndToEnd, Numbers) {
     for (const char* command : {"train --out @/run", "plan", "data"}) {
       ExpectRefusal(std::string(command) + " --batch " + batch, 2,
                     std::string("--batch ") + batch + ": expected a whole number, at least 1");
+    }
+  }
+  for (const char* command : {"train --model wrn-10-1 --out @/run", "plan", "profile"}) {
+    for (const char* batch : {"9223372036854775807", "1048577"}) {
+      ExpectRefusal(std::string(command) + " --batch " + batch, 2,
+                    std::string("--batch ") + batch + ": at most 1048576");
     }
   }
   ExpectRefusal("plan --lr nan", 2, "--lr nan");
@@ -89,9 +135,10 @@ TEST_F(BadInputEndToEnd, Words) {
   ExpectRefusal("plan --conv fft", 2, "--conv fft");
   ExpectRefusal("plan --conv winograd --scratch 64k", 2, "--scratch");
   ExpectRefusal("plan --simd mmx", 2, "--simd mmx");
-  ExpectRefusal("train --simd mmx --out @/run", 2, "--simd mmx");
+  ExpectRefusal("train --model wrn-10-1 --simd mmx --out @/run", 2, "--simd mmx");
   ExpectRefusal("plan --without gravity", 2, "'gravity'");
   ExpectRefusal("plan --data imagenet", 2, "imagenet");
+  ExpectRefusal("plan --data cifar-10:x", 2, "did you mean cifar10?");
   ExpectRefusal("train --data shapes:0,5 --out @/run", 2, "shapes:0,5");
   for (const char* budget : {"much", "8XB", "-8MB", "1e99"}) {
     ExpectRefusal(std::string("plan --budget ") + budget, 2, "--budget: '" + std::string(budget));
@@ -135,7 +182,8 @@ TEST_F(BadInputEndToEnd, NamesWithControlCharacters) {
 TEST_F(BadInputEndToEnd, ConfigFile) {
   ExpectRefusal("plan --config @/none.toml", 2, "none.toml");
   Put(At("c.toml"), "batch = 4\nbtach = 4\n");
-  ExpectRefusal("plan --config @/c.toml", 2, "c.toml:2: unknown option 'btach'");
+  ExpectRefusal("plan --config @/c.toml", 2,
+                "c.toml:2: unknown option 'btach'; did you mean batch?");
   Put(At("c.toml"), "\n\nbatch = \"4\"\n");
   ExpectRefusal("plan --config @/c.toml", 2, "c.toml:3: 'batch': expected a whole number");
   Put(At("c.toml"), "batch = 4\nmodel = \"open\n");

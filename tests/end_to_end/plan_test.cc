@@ -59,6 +59,13 @@ TEST_F(PlanEndToEnd, OverBudget) {
   EXPECT_FALSE(std::filesystem::exists(At("run")));
 }
 
+TEST_F(PlanEndToEnd, BudgetsAsPeopleWriteThem) {
+  EXPECT_THAT(RunWell("plan --model wrn-10-1 --batch 4 --budget 1.1GiB").out,
+              HasSubstr("fits the budget of 1.181 GB"));
+  EXPECT_THAT(RunWell("plan --model wrn-10-1 --batch 4 --budget 2tb").out,
+              HasSubstr("fits the budget of 2.000 TB"));
+}
+
 TEST_F(PlanEndToEnd, WithinBudget) {
   const ProcessResult result = RunWell("plan --model wrn-10-1 --batch 4 --budget 1GB");
   EXPECT_THAT(result.out, HasSubstr("fits the budget of 1.000 GB"));
@@ -157,13 +164,40 @@ TEST_F(TerminalEndToEnd, DumbTerminalsAndPipesGetPlainText) {
   EXPECT_EQ(piped.find("…"), std::string::npos);
 }
 
+// One line rewritten in place, narrower than the terminal, which the terminal itself says.
+TEST_F(TerminalEndToEnd, ProgressNeverWraps) {
+  const std::string training = ThimbleBinary() +
+                               " train --model wrn-10-1 --data shapes:120,4 --batch 2 --threads 1 "
+                               "--eval-every 0 --out " +
+                               At("run") + " >/dev/null";
+  const ProcessResult result =
+      RunProcess({"/usr/bin/env", "-u", "COLUMNS", "TERM=xterm", "/usr/bin/script", "-qec",
+                  "stty cols 44; " + training, "/dev/null"});
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  int bars = 0;
+  std::istringstream pieces(result.out);
+  for (std::string piece; std::getline(pieces, piece, '\r');) {
+    if (piece.find("step ") == std::string::npos) continue;
+    ++bars;
+    EXPECT_THAT(piece, testing::StartsWith("\x1b[K"));
+    EXPECT_LT(piece.size() - 3, 44U) << piece;
+    EXPECT_EQ(piece.find('\n'), std::string::npos) << piece;
+  }
+  EXPECT_GT(bars, 0) << result.out;
+}
+
 TEST_F(PlanEndToEnd, CommandsThatTell) {
   EXPECT_THAT(RunWell("models").out, HasSubstr("wrn-"));
   EXPECT_FALSE(ParseObject(RunWell("models --json").out)["simd"].empty());
   EXPECT_THAT(RunWell("data --data shapes:20,5").out, HasSubstr("20 train, 0 validation, 5 test"));
   EXPECT_EQ(ParseObject(RunWell("data --data shapes:20,5 --json").out)["test"], 5);
   EXPECT_THAT(RunWell("--help").out, HasSubstr("train"));
-  EXPECT_THAT(RunWell("train --help").out, HasSubstr("--budget"));
+  const std::string help = RunWell("train --help").out;
+  EXPECT_THAT(help, HasSubstr("--budget SIZE "));
+  EXPECT_THAT(help, HasSubstr("samples per update (default: 100)\n"));
+  for (const char* group : {"What", "How", "Memory", "Where and files", "Output"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("\n") + group + ":\n"));
+  }
   EXPECT_THAT(RunWell("--version").out, testing::MatchesRegex("[0-9.]+\n"));
 }
 

@@ -10,6 +10,8 @@ rm -rf "$work"
 mkdir -p "$work"
 "$cmake" --install "$build" --prefix "$prefix" >"$work/install.log"
 "$prefix/bin/thimble" --version
+grep -q '^\.TH THIMBLE 1 ' "$prefix/share/man/man1/thimble.1"
+grep -q '^complete -F _thimble thimble$' "$prefix/share/bash-completion/completions/thimble"
 
 internal=$(find "$prefix/include" -name '*-inl.h' -o -name '*.inc' -o -name '*.cc' -o -name '*_cpu.h')
 if [[ -n $internal ]]; then

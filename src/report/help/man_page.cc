@@ -34,6 +34,9 @@ wrong use or bad input
 .TP
 3
 does not fit the budget
+.TP
+128+N
+stopped by signal N, with a checkpoint saved
 )";
 
 // Text of a paragraph: no character of it is a command.

@@ -37,7 +37,8 @@ struct Network {
   }
 };
 
-void Load(const std::string& folder) {
+// Whether the folder has a checkpoint of the network.
+bool Load(const std::string& folder) {
   const std::string path = CheckpointPath(folder);
   const auto info = ReadCheckpointInfo(folder);
   Network network;
@@ -46,13 +47,14 @@ void Load(const std::string& folder) {
   if (!loaded.ok()) {
     CheckError(loaded.error(), path);
     THIMBLE_CHECK(network.untouched(), "refused, yet something was loaded");
-    return;
+    return false;
   }
   THIMBLE_CHECK(info.ok() && info->has_value() && **info == *loaded, "read in two ways");
   THIMBLE_CHECK(loaded->step >= 0 && loaded->model == kModel, "step {}", loaded->step);
   if (const auto state = RunStateFromJson(loaded->progress_json); !state.ok()) {
     CheckError(state.error(), "progress");
   }
+  return true;
 }
 
 }  // namespace
@@ -66,7 +68,7 @@ std::string FreshInput() {
   info.simd_target = "avx2";
   info.progress_json = ToJson(RunState{.step = 4});
   THIMBLE_CHECK(SaveCheckpoint(folder.path(), info, network.tensors).ok(), "cannot be saved");
-  Load(folder.path());
+  THIMBLE_CHECK(Load(folder.path()), "cannot be loaded");
   return folder.Read("state.safetensors");
 }
 

@@ -7,6 +7,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/base/crc64.h"
 #include "thimble/base/json_member.h"
+#include "thimble/base/quote_name.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/train/options.h"
 
@@ -107,7 +108,7 @@ Result<RunSettings> SettingsFromJson(const std::string& text) {
   }
   for (const auto& [name, value] : json["values"].items()) {
     if (!FromJson(value, settings.values[name])) {
-      return BadInput(fmt::format("settings: '{}': expected a text", name));
+      return BadInput(fmt::format("settings: {}: expected a text", QuoteName(name)));
     }
   }
   return settings;

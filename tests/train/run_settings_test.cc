@@ -1,5 +1,6 @@
 #include "thimble/train/run_settings.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "thimble/base/sealed_text.h"
@@ -104,6 +105,16 @@ TEST(RunSettings, ComeBack) {
   RunSettings settings = Settings();
   settings.values["odd"] = "größe \"x\"\n";
   EXPECT_EQ(*SettingsFromJson(ToJson(settings)), settings);
+}
+
+TEST(RunSettings, ErrorsAreOneShortLine) {
+  for (const std::string& name : {std::string("a\\nb"), std::string(5000, 'x')}) {
+    const auto settings =
+        SettingsFromJson(fmt::format(R"({{"steps": 1, "values": {{"{}": 1}}}})", name));
+    ASSERT_FALSE(settings.ok());
+    EXPECT_EQ(settings.error().message.find('\n'), std::string::npos) << settings.error().message;
+    EXPECT_LT(settings.error().message.size(), 200U) << settings.error().message;
+  }
 }
 
 TEST(RunSettings, WrongTexts) {

@@ -34,8 +34,10 @@ inline uint64_t PlainCrc64(std::string_view bytes) {
 // with zeros for the digits), or as they are where they have none.
 inline std::string Resealed(std::string bytes) {
   constexpr std::string_view kMark = "crc64:";
+  constexpr std::string_view kInMetadata = "\"thimble.checksum\":\"";  // of safetensors files
   constexpr size_t kDigits = 16;
-  const size_t mark = bytes.rfind(kMark);
+  const size_t member = bytes.find(kInMetadata);
+  const size_t mark = member == std::string::npos ? bytes.rfind(kMark) : bytes.find(kMark, member);
   if (mark == std::string::npos || bytes.size() - mark < kMark.size() + kDigits) return bytes;
   bytes.replace(mark + kMark.size(), kDigits, kDigits, '0');
   char digits[kDigits + 1];

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 #include "thimble/ops/accumulate/accumulate_tensors.h"
@@ -31,6 +32,10 @@ std::vector<OpCase> AccumulateCases() {
     cases.push_back(MakeCase(shape, kLater));
   }
   return cases;
+}
+
+OpCase Random_accumulate(CaseDraw& draw) {
+  return MakeCase(draw.AnyShape(), draw.OneIn(2) ? kFirst : kLater);
 }
 
 namespace {

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -14,6 +15,11 @@ std::vector<OpCase> AddCases() {
     cases.push_back({.op = "add", .inputs = {shape, shape}});
   }
   return cases;
+}
+
+OpCase Random_add(CaseDraw& draw) {
+  const Shape shape = draw.AnyShape();
+  return {.op = "add", .inputs = {shape, shape}};
 }
 
 namespace {

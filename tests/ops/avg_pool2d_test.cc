@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -24,6 +26,20 @@ OpCase MakeGradCase(const Shape& dy, int64_t kernel, int64_t stride, int64_t hei
       .attributes = {{"kernel", kernel}, {"stride", stride}, {"height", height}, {"width", width}}};
 }
 
+// Windows that overlap, touch or leave gaps, up to the whole image.
+struct Pooling {
+  Shape x;
+  int64_t kernel;
+  int64_t stride;
+
+  explicit Pooling(CaseDraw& draw)
+      : x{draw.OneIn(24) ? 0 : draw.Between(1, 3), draw.Between(1, 24), draw.Between(1, 24),
+          draw.Size(40)},
+        kernel(draw.Between(1, std::min(x[1], x[2]))),
+        stride(draw.OneIn(8) ? draw.Between(1, 40) : draw.Between(1, 4)) {}
+  int64_t Windows(int64_t size) const { return (size - kernel) / stride + 1; }
+};
+
 }  // namespace
 
 std::vector<OpCase> AvgPool2dCases() {
@@ -42,6 +58,23 @@ std::vector<OpCase> AvgPool2dCases() {
       MakeGradCase({2, 2, 2, 3}, 2, 3, 7, 7),
       MakeGradCase({9, 8, 8, 32}, 2, 2, 16, 16),
   };
+}
+
+OpCase Random_avg_pool2d(CaseDraw& draw) {
+  const Pooling pooling(draw);
+  return MakeCase(pooling.x, pooling.kernel, pooling.stride);
+}
+
+OpCase Random_avg_pool2d_grad(CaseDraw& draw) {
+  const Pooling pooling(draw);
+  const Shape& x = pooling.x;
+  const Shape dy{x[0], pooling.Windows(x[1]), pooling.Windows(x[2]), x[3]};
+  OpCase op_case = MakeGradCase(dy, pooling.kernel, pooling.stride, x[1], x[2]);
+  // Pixels in the middle are in more windows than others; each is divided, then added.
+  const int64_t reach = (pooling.kernel - 1) / pooling.stride + 1;
+  op_case.shared_sum_size =
+      static_cast<double>(2 * std::min(reach, dy[1]) * std::min(reach, dy[2]));
+  return op_case;
 }
 
 namespace {

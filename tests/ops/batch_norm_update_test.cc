@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -32,6 +33,13 @@ std::vector<OpCase> BatchNormUpdateCases() {
   return {MakeCase(1, 0.1, 100),       MakeCase(17, 0.1, 2),   MakeCase(64, 1.0, 1),
           MakeCase(0, 0.1, 5),         MakePartsCase(1, 1, 1), MakePartsCase(17, 3, 7),
           MakePartsCase(130, 50, 100), MakePartsCase(5, 4, 4), MakePartsCase(0, 2, 3)};
+}
+
+OpCase Random_batch_norm_update(CaseDraw& draw) {
+  const int64_t channels = draw.OneIn(24) ? 0 : draw.Size(300);
+  if (draw.OneIn(2)) return MakeCase(channels, draw.Fraction(), draw.Between(1, 1000));
+  const int64_t parts = draw.Between(1, 60);
+  return MakePartsCase(channels, parts, draw.Between(parts, 200));
 }
 
 namespace {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/kernel_run.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
@@ -51,9 +52,13 @@ struct Convolution {
                      {"kernel_width", kernel_width}});
   }
   OpCase GradInput() const {
-    return MakeCase(
-        "conv2d_grad_input", {w(), dy()},
-        {{"stride", stride}, {"padding", padding}, {"height", height}, {"width", width}});
+    OpCase op_case =
+        MakeCase("conv2d_grad_input", {w(), dy()},
+                 {{"stride", stride}, {"padding", padding}, {"height", height}, {"width", width}});
+    // With a stride some pixels are sums of many products and others of none.
+    const int64_t taps = ((kernel_height - 1) / stride + 1) * ((kernel_width - 1) / stride + 1);
+    op_case.shared_sum_size = static_cast<double>(std::max<int64_t>(1, 2 * taps * out_channels));
+    return op_case;
   }
 };
 
@@ -105,6 +110,82 @@ const std::vector<Convolution> kUsualConvolutions = {
     {4, 224, 224, 3, 64, 7, 7, 2, 3},
 };
 
+// Pairs of an output position and a tap that lie inside, along one axis.
+int64_t PairsInside(int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
+  int64_t pairs = 0;
+  for (int64_t i = 0; i <= (size + 2 * padding - kernel) / stride; ++i) {
+    const int64_t first = i * stride - padding;
+    pairs += std::max<int64_t>(0, std::min(first + kernel, size) - std::max<int64_t>(first, 0));
+  }
+  return pairs;
+}
+
+// Steps of the reference, about.
+int64_t Work(const Convolution& c) {
+  const int64_t pairs = c.batch * PairsInside(c.height, c.kernel_height, c.stride, c.padding) *
+                        PairsInside(c.width, c.kernel_width, c.stride, c.padding);
+  const int64_t pixels = c.batch * c.dy()[1] * c.dy()[2];
+  return pairs * c.channels * c.out_channels +
+         pixels * (c.out_channels + c.kernel_height * c.kernel_width);
+}
+
+int64_t& Largest(std::initializer_list<int64_t*> numbers) {
+  return **std::max_element(numbers.begin(), numbers.end(),
+                            [](const int64_t* a, const int64_t* b) { return *a < *b; });
+}
+
+// Smaller until nobody waits for it: channels first, then windows, then the image.
+Convolution Affordable(Convolution c) {
+  constexpr int64_t kMostWork = 600000;
+  while (Work(c) > kMostWork) {
+    int64_t& channels = Largest({&c.channels, &c.out_channels, &c.batch});
+    int64_t& window = Largest({&c.kernel_height, &c.kernel_width});
+    int64_t& larger = channels > 4 ? channels
+                      : window > 1 ? window
+                                   : Largest({&c.height, &c.width});
+    if (larger > 1) {
+      larger /= 2;
+    } else if (channels > 1) {
+      channels /= 2;
+    } else {
+      c.padding /= 2;
+    }
+    c.kernel_height = std::min(c.kernel_height, c.height + 2 * c.padding);
+    c.kernel_width = std::min(c.kernel_width, c.width + 2 * c.padding);
+  }
+  return c;
+}
+
+// Up to the kernel's size mostly, up to far beyond it sometimes.
+int64_t RandomPadding(CaseDraw& draw) {
+  return draw.OneIn(12)  ? draw.Between(100, 300)
+         : draw.OneIn(3) ? draw.Between(0, 60)
+                         : draw.Between(0, 4);
+}
+
+Convolution RandomConvolution(CaseDraw& draw) {
+  Convolution c{};
+  c.batch = draw.OneIn(24) ? 0 : draw.Between(1, 3);
+  c.height = draw.OneIn(4) ? 1 : draw.Between(1, 40);
+  c.width = draw.OneIn(8) ? 1 : draw.Between(1, 40);
+  c.channels = draw.OneIn(40) ? 0 : draw.Size(70);
+  c.out_channels = draw.OneIn(40) ? 0 : draw.Size(70);
+  c.kernel_height = draw.Between(1, 7);
+  c.kernel_width = draw.OneIn(3) ? draw.Between(1, 7) : c.kernel_height;
+  c.stride = draw.OneIn(24) ? draw.Between(5, 50) : draw.OneIn(2) ? 1 : draw.Between(1, 4);
+  c.padding = RandomPadding(draw);
+  if (draw.OneIn(4)) {  // what Winograd takes
+    c.kernel_height = c.kernel_width = 3;
+    c.stride = 1;
+    c.padding = draw.Between(0, 2);
+    c.channels = 7 + draw.Size(60);
+    c.out_channels = 7 + draw.Size(60);
+  }
+  c.kernel_height = std::min(c.kernel_height, c.height + 2 * c.padding);
+  c.kernel_width = std::min(c.kernel_width, c.width + 2 * c.padding);
+  return Affordable(c);
+}
+
 }  // namespace
 
 std::vector<OpCase> Conv2dCases() {
@@ -114,6 +195,11 @@ std::vector<OpCase> Conv2dCases() {
   }
   return cases;
 }
+
+OpCase Random_conv2d(CaseDraw& draw) { return RandomConvolution(draw).Forward(); }
+OpCase Random_conv2d_add(CaseDraw& draw) { return RandomConvolution(draw).ForwardAdd(); }
+OpCase Random_conv2d_grad_weight(CaseDraw& draw) { return RandomConvolution(draw).GradWeight(); }
+OpCase Random_conv2d_grad_input(CaseDraw& draw) { return RandomConvolution(draw).GradInput(); }
 
 namespace {
 

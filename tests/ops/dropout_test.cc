@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
@@ -37,6 +38,11 @@ std::vector<OpCase> DropoutCases() {
           MakeCase({3, 1027}, 0.25, int64_t{1} << 40, 5),
           MakeCase({2, 130, 131}, 0.3),  // more than a chunk of a sample
           MakeCase({2, 64, 64, 8}, 0.999)};
+}
+
+OpCase Random_dropout(CaseDraw& draw) {
+  const double rate = draw.OneIn(8) ? 0 : 0.99 * draw.Fraction();
+  return MakeCase(draw.AnyShape(), rate, draw.Word(), draw.Word());
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 #include "thimble/graph/append_node.h"
@@ -10,6 +11,10 @@ namespace thimble {
 std::vector<OpCase> FillCases() {
   return {{.op = "fill", .inputs = {}, .attributes = {{"value", 1.0}}},
           {.op = "fill", .inputs = {}, .attributes = {{"value", -0.1}}}};
+}
+
+OpCase Random_fill(CaseDraw& draw) {
+  return {.op = "fill", .inputs = {}, .attributes = {{"value", 2 * draw.Fraction() - 1}}};
 }
 
 namespace {

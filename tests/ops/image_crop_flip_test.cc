@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 #include "thimble/base/augmentation.h"
@@ -25,6 +26,12 @@ std::vector<OpCase> ImageCropFlipCases() {
   return {MakeCase({1, 5, 5, 1}, 1),   MakeCase({0, 8, 8, 3}, 1), MakeCase({7, 6, 9, 3}, -1),
           MakeCase({2, 5, 40, 17}, 3), MakeCase({3, 8, 8, 0}, 3), MakeCase({2, 37, 36, 4}, 5),
           MakeCase({20, 32, 32, 3}, 7)};
+}
+
+OpCase Random_image_crop_flip(CaseDraw& draw) {
+  const int64_t batch = draw.OneIn(24) ? 0 : draw.Between(1, 9);
+  return MakeCase({batch, draw.Between(5, 40), draw.Between(5, 40), draw.Between(0, 9)},
+                  draw.Word());
 }
 
 namespace {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -28,6 +29,11 @@ std::vector<OpCase> ImageNormalizeCases() {
   return {MakeCase({1, 1, 1, 1}),  MakeCase({0, 4, 4, 3}),  MakeCase({2, 5, 7, 3}),
           MakeCase({3, 3, 3, 17}), MakeCase({1, 2, 2, 64}), MakeCase({9, 32, 32, 3}),
           MakeCase({2, 5, 7, 1}),  MakeCase({1, 3, 3, 33})};
+}
+
+OpCase Random_image_normalize(CaseDraw& draw) {
+  const int64_t batch = draw.OneIn(24) ? 0 : draw.Between(1, 3);
+  return MakeCase({batch, draw.Between(1, 40), draw.Between(1, 40), draw.Size(70)});
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "thimble/ops/builtin_ops.h"
 
@@ -41,6 +42,18 @@ const std::vector<Layer> kLayers = {
     {{1, 1}, 1},     {{0, 3}, 4},       {{10, 128}, 10},    {{7, 33}, 17}, {{600, 40}, 50},
     {{3, 1100}, 70}, {{2, 2, 3, 4}, 5}, {{5, 1, 1, 16}, 3}, {{3, 0}, 2},   {{15, 17}, 130}};
 
+// Long along one side at most, so that products stay small.
+Layer RandomLayer(CaseDraw& draw) {
+  const int64_t longest = draw.Between(0, 3);
+  const auto size = [&](int64_t side) { return draw.Size(side == longest ? 700 : 60); };
+  Layer layer{{size(0), size(1)}, size(2)};
+  if (draw.OneIn(3)) {
+    layer.x = {draw.Size(30), draw.Between(1, 8), draw.Between(1, 8), draw.Size(9)};
+  }
+  if (draw.OneIn(24)) layer.x = draw.OneIn(2) ? Shape{0, 5} : Shape{4, 0};
+  return layer;
+}
+
 }  // namespace
 
 std::vector<OpCase> LinearCases() {
@@ -55,6 +68,11 @@ std::vector<OpCase> LinearCases() {
   cases.push_back(Layer{{450, 460}, 17}.GradInput());
   return cases;
 }
+
+OpCase Random_linear(CaseDraw& draw) { return RandomLayer(draw).Forward(); }
+OpCase Random_linear_grad_weight(CaseDraw& draw) { return RandomLayer(draw).GradWeight(); }
+OpCase Random_linear_grad_bias(CaseDraw& draw) { return RandomLayer(draw).GradBias(); }
+OpCase Random_linear_grad_input(CaseDraw& draw) { return RandomLayer(draw).GradInput(); }
 
 namespace {
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -42,6 +43,14 @@ std::vector<OpCase> MergeStatisticsCases() {
           GroupsCase(3, 17, 7),
           GroupsCase(1, 5, 4),
           GroupsCase(5, 130, 5, /*seen_bound=*/1)};
+}
+
+OpCase Random_merge_statistics(CaseDraw& draw) {
+  const int64_t channels = draw.OneIn(24) ? 0 : draw.Size(300);
+  const int seen_bound = draw.OneIn(3) ? 1 : 1 << 10;
+  if (draw.OneIn(2)) return MakeCase(Shape{channels}, draw.Between(1, 1000), seen_bound);
+  const int64_t groups = draw.Between(1, 60);
+  return GroupsCase(groups, channels, draw.Between(groups, 200), seen_bound);
 }
 
 namespace {

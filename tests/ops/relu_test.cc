@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -15,6 +16,13 @@ std::vector<OpCase> ReluCases() {
     cases.push_back({.op = "relu_grad", .inputs = {shape, shape}});
   }
   return cases;
+}
+
+OpCase Random_relu(CaseDraw& draw) { return {.op = "relu", .inputs = {draw.AnyShape()}}; }
+
+OpCase Random_relu_grad(CaseDraw& draw) {
+  const Shape shape = draw.AnyShape();
+  return {.op = "relu_grad", .inputs = {shape, shape}};
 }
 
 namespace {

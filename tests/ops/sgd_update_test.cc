@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 #include "thimble/ops/sgd_update/sgd_tensors.h"
@@ -44,6 +45,15 @@ std::vector<OpCase> SgdUpdateCases() {
   cases.push_back(MakeCase(Shape{17}, Settings(0.0, 0.0, 0)));
   cases.push_back(MakePlainCase(Shape{17}, 0.0));
   return cases;
+}
+
+OpCase Random_sgd_update(CaseDraw& draw) {
+  return MakeCase(draw.AnyShape(),
+                  Settings(draw.Fraction(), 1e-2 * draw.Fraction(), draw.Between(0, 1)));
+}
+
+OpCase Random_sgd_update_plain(CaseDraw& draw) {
+  return MakePlainCase(draw.AnyShape(), draw.OneIn(3) ? 0.0 : 1e-2 * draw.Fraction());
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <climits>
 #include <cmath>
 
+#include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 
@@ -27,6 +28,8 @@ OpCase MakeGradCase(int64_t rows, int64_t classes, double divisor) {
   return op_case;
 }
 
+int64_t RandomRows(CaseDraw& draw) { return draw.OneIn(24) ? 0 : draw.Size(150); }
+
 }  // namespace
 
 std::vector<OpCase> SoftmaxCrossEntropyCases() {
@@ -42,6 +45,20 @@ std::vector<OpCase> SoftmaxCrossEntropyCases() {
   shifted.first_input_offset = 1000;  // exp overflows unless the maximum is taken away
   cases.push_back(shifted);
   return cases;
+}
+
+OpCase Random_softmax_cross_entropy(CaseDraw& draw) {
+  const int64_t rows = RandomRows(draw);
+  return MakeCase(rows, draw.Size(300), static_cast<double>(rows + 1));
+}
+
+OpCase Random_softmax_cross_entropy_grad(CaseDraw& draw) {
+  const int64_t rows = RandomRows(draw);
+  const auto divisor = static_cast<double>(rows + 1);
+  OpCase op_case = MakeGradCase(rows, draw.Size(300), divisor);
+  // The formula takes 1 from the label's probability, times dloss, which is standard normal.
+  op_case.cancelled_size = 5 / divisor;
+  return op_case;
 }
 
 namespace {

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "thimble/graph/attributes.h"
+#include "thimble/graph/kernel.h"
 #include "thimble/tensor/shape.h"
 
 namespace thimble {
@@ -26,22 +28,34 @@ struct OpCase {
   // Numbers summed on the way to one output, where the op's cost for each output does not tell:
   // sums that all outputs share, such as a row's in softmax.
   double shared_sum_size = 1;
+  // Size of numbers that cancel on the way to an output and round before they do, where moving the
+  // inputs does not show it: 1 in a probability of nearly 1 less 1.
+  double cancelled_size = 0;
   uint64_t seed = 1;
 };
 
 // "relu (3, 5) stride=1 seed 1", for failures.
 std::string ToString(const OpCase& op_case);
 
-// Runs every CPU kernel of the op on every SIMD target of the machine and with 1, 2 and 3 threads:
-// results must be within tolerance of the double-precision reference and the same bits for any
-// number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes around
-// every buffer must survive, inputs must not change, and outputs that may reuse an input must give
-// the same bits in place.
-void CheckKernels(const OpCase& op_case);
+// Threads and scratch that kernels are checked with where a test says nothing else.
+inline const std::vector<KernelLimits> kUsualLimits = {
+    {1, size_t{1} << 20}, {2, size_t{1} << 20}, {2, size_t{1} << 15}, {3, size_t{1} << 20}};
+
+// Names of the kernels that took the call.
+using CheckedKernels = std::vector<std::string_view>;
+
+// Runs every CPU kernel of the op on every SIMD target of the machine and within each of the
+// limits: results must be within tolerance of the double-precision reference and the same bits for
+// any number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes
+// around every buffer must survive, inputs must not change, and outputs that may reuse an input
+// must give the same bits in place, within the first and the last of the limits. (References know
+// neither threads nor scratch: they get the first.)
+CheckedKernels CheckKernels(const OpCase& op_case,
+                            const std::vector<KernelLimits>& limits = kUsualLimits);
 
 // The same for the op's CUDA kernels: within tolerance, the same bits again when recorded as a
 // graph and in place, guards around every buffer. Requires a device.
-void CheckCudaKernels(const OpCase& op_case);
+CheckedKernels CheckCudaKernels(const OpCase& op_case);
 
 // Compares the op's gradient rule (run with double references) with the complex step through the
 // complex reference, for every floating-point input, with a random cotangent at the first output,

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "thimble/base/philox.h"
 #include "thimble/ops/builtin_ops.h"
@@ -89,10 +90,13 @@ std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count) 
   return numbers;
 }
 
-std::vector<double> RandomSigns(uint64_t seed, uint32_t stream, size_t count) {
-  std::vector<double> signs(count);
-  for (size_t i = 0; i < count; ++i) signs[i] = (Words(seed, stream, i)[0] & 1) != 0 ? 1 : -1;
-  return signs;
+std::vector<double> RandomUniforms(uint64_t seed, uint32_t stream, size_t count) {
+  const double width = 2 * std::sqrt(3.0);
+  std::vector<double> numbers(count);
+  for (size_t i = 0; i < count; ++i) {
+    numbers[i] = width * (static_cast<double>(UniformFloat(Words(seed, stream, i)[0])) - 0.5);
+  }
+  return numbers;
 }
 
 double SumSize(const PreparedCase& prepared, size_t output) {

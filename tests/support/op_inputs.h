@@ -31,8 +31,8 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
 // Standard normal numbers of one seed and stream.
 std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count);
 
-// +1 or -1 for each.
-std::vector<double> RandomSigns(uint64_t seed, uint32_t stream, size_t count);
+// Uniform, of mean 0 and variance 1.
+std::vector<double> RandomUniforms(uint64_t seed, uint32_t stream, size_t count);
 
 // How many numbers are summed for one element of an output, as the op's cost or the case tells.
 double SumSize(const PreparedCase& prepared, size_t output);

@@ -81,6 +81,7 @@ Result<std::unique_ptr<Executor>> Executor::CreateOn(std::unique_ptr<Device> dev
 Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> pool,
                    Program program, const OpRegistry& ops)
     : program_(std::move(program)),
+      ops_(ops),
       device_(std::move(device)),
       pool_(std::move(pool)),
       audit_(*device_, program_.residents) {

@@ -36,6 +36,7 @@ class Executor {
                                                     const OpRegistry& ops);
 
   const Program& program() const { return program_; }
+  const OpRegistry& ops() const { return ops_; }
   Device& device() const { return *device_; }
   ThreadPool& pool() { return *pool_; }
 
@@ -90,6 +91,7 @@ class Executor {
   void RunAudited(size_t plan);
 
   Program program_;
+  const OpRegistry& ops_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<HostMemory> resident_copy_;  // none where the arena is memory of the host
   std::unique_ptr<ThreadPool> pool_;

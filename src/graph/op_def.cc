@@ -21,6 +21,12 @@ OpDef& OpDef::Input(std::string name, DType dtype) {
   return *this;
 }
 
+OpDef& OpDef::FilterInput(std::string name) {
+  Input(std::move(name));
+  inputs_.back().is_filter = true;
+  return *this;
+}
+
 OpDef& OpDef::Output(std::string name, DType dtype) {
   outputs_.push_back({std::move(name), dtype});
   THIMBLE_CHECK(outputs_.size() <= internal::kMaxPorts);

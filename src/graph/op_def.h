@@ -60,6 +60,7 @@ using GradientFunction = std::function<void(GradientBuilder&)>;
 struct OpPort {
   std::string name;
   DType dtype = DType::kF32;
+  bool is_filter = false;
 };
 
 // How the first output of a node can be had again with less work once some of its other outputs are
@@ -75,6 +76,9 @@ class OpDef {
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
   OpDef& Input(std::string name, DType dtype = DType::kF32);
+  // An input with the filters of a convolution, (O, KH, KW, C). A parameter that goes in there is
+  // kept in files as (O, C, KH, KW), as PyTorch has it.
+  OpDef& FilterInput(std::string name);
   OpDef& Output(std::string name, DType dtype = DType::kF32);
   // Every attribute a node may carry, with its default (whose type it must have).
   OpDef& Attribute(std::string name, AttributeValue default_value);

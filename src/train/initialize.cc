@@ -24,6 +24,39 @@ float Draw(const InitRule& rule, const RandomSource& source, uint32_t tensor, ui
   return 0;
 }
 
+using Names = std::set<std::string_view>;
+
+// Parameters that convolutions read as their filters.
+Names FilterNames(const Executor& executor) {
+  Names filters;
+  for (const Plan& plan : executor.program().plans) {
+    for (const Node& node : plan.graph.nodes) {
+      const std::vector<OpPort>& ports = executor.ops().Get(node.op).inputs();
+      for (size_t input = 0; input < node.inputs.size(); ++input) {
+        const Value& value = plan.graph.value(node.inputs[input]);
+        if (ports[input].is_filter && IsPersistent(value.role)) filters.insert(value.name);
+      }
+    }
+  }
+  return filters;
+}
+
+// Adds the optimizer's state of these parameters: an update reads both.
+void AddStates(const Executor& executor, Names& filters) {
+  const Names parameters = filters;
+  for (const Plan& plan : executor.program().plans) {
+    const auto name = [&](ValueId id) -> std::string_view { return plan.graph.value(id).name; };
+    for (const Node& node : plan.graph.nodes) {
+      const bool of_filter = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                         [&](ValueId id) { return parameters.contains(name(id)); });
+      if (!of_filter) continue;
+      for (const ValueId id : node.inputs) {
+        if (plan.graph.value(id).role == Role::kState) filters.insert(name(id));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed) {
@@ -47,17 +80,19 @@ void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits,
 
 std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state) {
   std::vector<StoredTensor> tensors;
-  std::set<std::string_view> seen;
+  Names seen;
+  Names filters = FilterNames(executor);
+  if (with_state) AddStates(executor, filters);
   for (const Plan& plan : executor.program().plans) {
     for (const Value& value : plan.graph.values) {
       if (!IsPersistent(value.role) || value.producer.valid()) continue;
       if (value.role == Role::kState && !with_state) continue;
       if (value.role == Role::kAccumulator) continue;
       if (!seen.insert(value.name).second) continue;
-      const bool convolution = value.shape.rank() == 4;
-      tensors.push_back({value.name,
-                         {executor.ResidentBytes(value.name).data(), value.dtype, value.shape},
-                         convolution ? FileLayout::kOhwiToOihw : FileLayout::kAsStored});
+      tensors.push_back(
+          {value.name,
+           {executor.ResidentBytes(value.name).data(), value.dtype, value.shape},
+           filters.contains(value.name) ? FileLayout::kOhwiToOihw : FileLayout::kAsStored});
     }
   }
   return tensors;

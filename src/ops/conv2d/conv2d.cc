@@ -61,7 +61,7 @@ void Conv2dAddGradient(GradientBuilder& g) {
 OpDef Make_conv2d() {
   return OpDef("conv2d")
       .Input("x")
-      .Input("w")
+      .FilterInput("w")
       .Output("y")
       .Attribute("stride", int64_t{1})
       .Attribute("padding", int64_t{0})
@@ -77,7 +77,7 @@ OpDef Make_conv2d() {
 OpDef Make_conv2d_add() {
   return OpDef("conv2d_add")
       .Input("x")
-      .Input("w")
+      .FilterInput("w")
       .Input("other")
       .Output("y")
       .Attribute("stride", int64_t{1})
@@ -113,7 +113,7 @@ OpDef Make_conv2d_grad_weight() {
 
 OpDef Make_conv2d_grad_input() {
   return OpDef("conv2d_grad_input")
-      .Input("w")
+      .FilterInput("w")
       .Input("dy")
       .Output("dx")
       .Attribute("stride", int64_t{1})

@@ -338,7 +338,8 @@ Result<void> Trainer::CheckFinite(const char* what, double loss) {
                              ReturnToPreviousCheckpoint(folder_->checkpoint_folder()));
     if (previous) checkpoint_step_ = *previous;
   }
-  return Diverged(fmt::format("the {} is {} at step {}", what, loss, state_.step + 1));
+  return Diverged(fmt::format("the {} is {} at step {}", what,
+                              std::isnan(loss) ? "not a number" : "infinite", state_.step + 1));
 }
 
 Result<void> Trainer::CheckTensors() {

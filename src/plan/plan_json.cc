@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "thimble/base/json_member.h"
+#include "thimble/base/json_text.h"
 
 namespace thimble {
 namespace {
@@ -81,7 +82,7 @@ std::string Lines(const Elements& elements, const VisitElement& visit_element) {
   for (const auto& element : elements) {
     Json json;
     visit_element(element, ToMember{json});
-    text += (text.size() > 1 ? ",\n" : "\n") + json.dump();
+    text += (text.size() > 1 ? ",\n" : "\n") + JsonText(json);
   }
   return text + "]";
 }
@@ -96,7 +97,7 @@ std::string PlanText(const PlanRecord& plan) {
     categories[std::string(Name(static_cast<Category>(index)))] = account.at_peak[index];
   }
   categories["gaps"] = account.gap_bytes;
-  std::string text = totals.dump();
+  std::string text = JsonText(totals);
   text.pop_back();  // the brace: more follows
   const auto technique = [](const auto& element, const auto& to) { VisitTechnique(element, to); };
   const auto step = [](const auto& element, const auto& to) { VisitStep(element, to); };
@@ -269,14 +270,7 @@ std::string ToJson(const ProgramRecord& record) {
 }
 
 Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const Json::parse_error& error) {  // the one way to learn where
-    return BadInput(fmt::format("is torn or no JSON: byte {} is unexpected", error.byte));
-  } catch (const Json::out_of_range&) {
-    return BadInput("has a number that is too large");
-  }
+  THIMBLE_ASSIGN_OR_RETURN(const Json json, ParseJson(text));
   if (!json.is_object()) return BadInput("is not a JSON object");
   ProgramRecord record;
   Reader reader;

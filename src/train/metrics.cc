@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "thimble/base/json_member.h"
+#include "thimble/base/json_text.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/train/options.h"
 
@@ -124,11 +125,11 @@ std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config) 
   Json json;
   VisitSummary(summary, [&](const char* name, const auto& member) { json[name] = ToJson(member); });
   json["config"] = ConfigJson(config);
-  return SealJson(json.dump(1));
+  return SealJson(JsonText(json, 1));
 }
 
 Result<TrainSummary> SummaryFromJson(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  THIMBLE_ASSIGN_OR_RETURN(const Json json, ParseJson(text));
   if (!json.is_object()) return BadInput("is not a JSON object");
   TrainSummary summary;
   std::string error;

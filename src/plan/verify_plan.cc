@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "thimble/graph/append_node.h"
@@ -88,6 +90,9 @@ class Player {
       }
       owners_.push_back(owner);
     }
+    std::sort(owners_.begin(), owners_.end(), [](const Owner& a, const Owner& b) {
+      return std::pair(a.range.begin, a.range.end) < std::pair(b.range.begin, b.range.end);
+    });
   }
 
   Result<void> FillBeforeSteps() {
@@ -111,7 +116,12 @@ class Player {
 
   // `writer`: none for scratch.
   Result<void> CheckMayWrite(ByteRange range, ValueId writer) const {
-    for (const Owner& owner : owners_) {
+    // They lie one after the other: VerifyPlanLayout has seen to it.
+    auto owner_at = std::partition_point(owners_.begin(), owners_.end(), [&](const Owner& owner) {
+      return owner.range.end <= range.begin;
+    });
+    for (; owner_at != owners_.end() && owner_at->range.begin < range.end; ++owner_at) {
+      const Owner& owner = *owner_at;
       if (!owner.range.Overlaps(range)) continue;
       if (writer.valid() && writer == (step_ == kBefore ? owner.value : owner.next)) continue;
       return Wrong("{} is written over resident '{}' {}{}",
@@ -259,7 +269,7 @@ class Player {
   const Plan& plan_;
   const Graph& graph_;
   ArenaContents contents_;
-  std::vector<Owner> owners_;
+  std::vector<Owner> owners_;  // by address
   std::vector<bool> written_;
   std::vector<bool> has_run_;  // by node
   Phase phase_ = Phase::kForward;

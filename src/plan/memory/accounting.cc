@@ -124,9 +124,16 @@ std::vector<Holding> Holdings(const Plan& plan) {
 MemoryAccount Account(std::span<const Holding> holdings, size_t num_steps, size_t arena_bytes) {
   MemoryAccount account;
   account.at_step.resize(std::max<size_t>(num_steps, 1));
+  // What begins and ends; the sums are the bytes held. They wrap around and back.
   for (const Holding& holding : holdings) {
-    for (size_t step = holding.live.first; step < holding.live.end; ++step) {
-      account.at_step[step][Index(holding.category)] += holding.size_bytes;
+    if (holding.live.first >= holding.live.end) continue;
+    account.at_step[holding.live.first][Index(holding.category)] += holding.size_bytes;
+    if (holding.live.end >= account.at_step.size()) continue;
+    account.at_step[holding.live.end][Index(holding.category)] -= holding.size_bytes;
+  }
+  for (size_t step = 1; step < account.at_step.size(); ++step) {
+    for (size_t index = 0; index < kNumCategories; ++index) {
+      account.at_step[step][index] += account.at_step[step - 1][index];
     }
   }
   for (size_t step = 0; step < account.at_step.size(); ++step) {

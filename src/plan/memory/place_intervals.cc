@@ -38,12 +38,13 @@ PackTask MakeTask(std::span<const Interval> intervals, size_t alignment) {
     if (intervals[i].size_bytes == 0) continue;
     const PackItem item{RoundUp(intervals[i].size_bytes, alignment),
                         number(intervals[i].live.first), number(intervals[i].live.end)};
-    for (size_t moment = item.first; moment < item.end; ++moment) {
-      task.loads[moment] += item.size_bytes;
-    }
+    // What begins and ends; the sums are the loads. They wrap around and back.
+    task.loads[item.first] += item.size_bytes;
+    task.loads[item.end] -= item.size_bytes;
     task.items.push_back(item);
     task.sources.push_back(i);
   }
+  std::partial_sum(task.loads.begin(), task.loads.end(), task.loads.begin());
   return task;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "thimble/base/json_member.h"
@@ -75,19 +76,24 @@ struct ToMember {
   void operator()(const char* name, const Category& category) const { json[name] = Name(category); }
 };
 
-// A line for each element.
+// A list by this name behind what is there, with a line for each element. (Appended to one text:
+// plans of deep networks are long, and an arena is there already when they are written.)
 template <class Elements, class VisitElement>
-std::string Lines(const Elements& elements, const VisitElement& visit_element) {
-  std::string text = "[";
+void AppendList(std::string_view name, const Elements& elements, const VisitElement& visit_element,
+                std::string& text) {
+  fmt::format_to(std::back_inserter(text), ",\n\"{}\":[", name);
+  std::string_view between = "\n";
   for (const auto& element : elements) {
     Json json;
     visit_element(element, ToMember{json});
-    text += (text.size() > 1 ? ",\n" : "\n") + JsonText(json);
+    text += between;
+    text += JsonText(json);
+    between = ",\n";
   }
-  return text + "]";
+  text += ']';
 }
 
-std::string PlanText(const PlanRecord& plan) {
+void AppendPlan(const PlanRecord& plan, std::string& text) {
   const MemoryAccount account = Account(plan);
   Json totals;
   VisitTotals(plan, ToMember{totals});
@@ -97,15 +103,15 @@ std::string PlanText(const PlanRecord& plan) {
     categories[std::string(Name(static_cast<Category>(index)))] = account.at_peak[index];
   }
   categories["gaps"] = account.gap_bytes;
-  std::string text = JsonText(totals);
+  text += JsonText(totals);
   text.pop_back();  // the brace: more follows
   const auto technique = [](const auto& element, const auto& to) { VisitTechnique(element, to); };
   const auto step = [](const auto& element, const auto& to) { VisitStep(element, to); };
   const auto holding = [](const auto& element, const auto& to) { VisitHolding(element, to); };
-  text += ",\n\"techniques\":" + Lines(plan.techniques, technique);
-  text += ",\n\"steps\":" + Lines(plan.steps, step);
-  text += ",\n\"holdings\":" + Lines(plan.holdings, holding);
-  return text + "}";
+  AppendList("techniques", plan.techniques, technique, text);
+  AppendList("steps", plan.steps, step, text);
+  AppendList("holdings", plan.holdings, holding, text);
+  text += '}';
 }
 
 // Reading.
@@ -264,9 +270,11 @@ void ReadPlan(Reader& reader, const Json& json, const std::string& where, PlanRe
 std::string ToJson(const ProgramRecord& record) {
   std::string text = fmt::format("{{\"arena_bytes\":{},\n\"plans\":[", record.arena_bytes);
   for (size_t index = 0; index < record.plans.size(); ++index) {
-    text += (index > 0 ? ",\n" : "\n") + PlanText(record.plans[index]);
+    text += index > 0 ? ",\n" : "\n";
+    AppendPlan(record.plans[index], text);
   }
-  return text + "]}\n";
+  text += "]}\n";
+  return text;
 }
 
 Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {

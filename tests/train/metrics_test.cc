@@ -1,5 +1,6 @@
 #include "thimble/train/metrics.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -122,12 +123,12 @@ TEST(Metrics, SummaryOfOlderRunsHasNoCommand) {
 }
 
 TEST(Metrics, WrongSummaries) {
-  EXPECT_EQ(SummaryFromJson("").error().message, "is not a JSON object");
+  EXPECT_EQ(SummaryFromJson("").error().message, "is torn or no JSON: byte 1 is unexpected");
   EXPECT_EQ(SummaryFromJson("[1]").error().message, "is not a JSON object");
   EXPECT_EQ(SummaryFromJson("{}").error().message, "run_folder: expected a text");
   const std::string good = SummaryJson({}, {});
   EXPECT_EQ(SummaryFromJson(good.substr(0, good.size() / 2)).error().message,
-            "is not a JSON object");
+            fmt::format("is torn or no JSON: byte {} is unexpected", good.size() / 2 + 1));
   const auto message_with = [&](const char* name, const Json& value) {
     Json json = Json::parse(good);
     json[name] = value;

@@ -130,8 +130,8 @@ std::string Totals(const Profile& profile) {
                                  GigaPerSecond(profile.step_flops(), profile.step_seconds));
   text += RunsText(profile);
   text += fmt::format(
-      "arena {} bytes planned, {} allocated; highest byte in use {} planned, {} "
-      "measured\n",
+      "arena: {} bytes planned, {} allocated\n"
+      "highest byte in use: {} planned, {} measured\n",
       profile.arena_bytes, profile.allocated_bytes, profile.planned_peak_bytes,
       profile.measured_peak_bytes);
   text += fmt::format("allocations in steps: {} on the heap, {} mappings, {} of the device\n",

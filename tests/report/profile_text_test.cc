@@ -19,7 +19,7 @@ TEST(ProfileText, PutsPlannedBesideMeasured) {
   EXPECT_THAT(text, ContainsRegex("model +400 B +400 B +ok\n"));
   EXPECT_THAT(text, ContainsRegex("activations +3.00 kB +3.00 kB +ok\n"));
   EXPECT_THAT(text, ContainsRegex("gaps +332 B +332 B +ok\n"));
-  EXPECT_THAT(text, HasSubstr("arena 4096 bytes planned, 4096 allocated"));
+  EXPECT_THAT(text, HasSubstr("arena: 4096 bytes planned, 4096 allocated"));
   EXPECT_THAT(text, HasSubstr("planned = measured in every category, in 3 layers and 4 steps\n"));
   EXPECT_THAT(text, Not(HasSubstr("DIFFERS")));
 }

@@ -1,21 +1,19 @@
 #include <memory>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/standard_streams.h"
 #include "thimble/data/image_dataset.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
 #include "thimble/report/text_style.h"
+#include "thimble/train/budget_advice.h"
 #include "thimble/train/savings.h"
 #include "thimble/train/training_program.h"
 
 namespace thimble {
 namespace {
-
-// Nodes of a training graph for which the smallest arenas are found in a second or so; wrn-28-2 has
-// 252, and up to twice as many where values are rebuilt.
-constexpr size_t kQuicklySearched = 800;
 
 struct PlanFlags {
   ConfigFlags config;
@@ -25,36 +23,45 @@ struct PlanFlags {
 };
 
 Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
-                          const OpRegistry& ops) {
+                          const ImageCounts& counts, const OpRegistry& ops) {
   PlanAnswer answer{.model = config.model,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
                     .record = {}};
-  THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, planned.model, ops));
+  const PlanSizer sizer(planned.model, counts, ops);
+  THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, sizer));
   if (planned.main_plan().graph.nodes.size() <= kQuicklySearched) {
-    THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, planned.model, ops));
+    THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, sizer));
   }
-  answer.plain_arena_bytes = answer.savings->plain_arena_bytes;
+  answer.plain = IsPlain(config);
+  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes,
+                           answer.plain ? answer.savings->asked_arena_bytes
+                                        : PlainArenaBytes(config, planned.model, counts, ops));
   answer.record = RecordOf(planned, ops, answer.plain_arena_bytes);
   if (!answer.fits()) {
-    THIMBLE_ASSIGN_OR_RETURN(answer.largest_batch, LargestBatchWithin(config, planned.model, ops));
+    THIMBLE_ASSIGN_OR_RETURN(answer.advice, AdviseTraining(config, sizer));
   }
   return answer;
 }
 
 Result<int> RunPlan(const PlanFlags& flags) {
-  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
+  THIMBLE_ASSIGN_OR_RETURN(TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
   THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
+  const std::string cut = CutMessage(config, data.counts);
+  config = CutToData(std::move(config), data.counts);
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, data.images, data.counts, ops));
-  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, planned, ops));
+  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, planned, data.counts, ops));
   answer.with_layers = flags.layers;
   Print("{}", flags.json  ? ToJson(answer)
               : flags.csv ? ToCsv(answer)
                           : PlanText(answer, StyleOfOutput()));
-  THIMBLE_TRY(CheckBudget(planned.program, config.budget_bytes));
+  std::string advice = ToString(answer.advice);
+  if (!answer.fits() && !cut.empty()) advice += "; " + cut;
+  THIMBLE_TRY(CheckBudget(planned.program, config.budget_bytes, advice));
+  if (!cut.empty()) WriteMessage(cut + "\n");
   return 0;
 }
 

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/standard_streams.h"
 #include "thimble/base/atomic_file.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
@@ -9,6 +10,7 @@
 #include "thimble/report/profile_text.h"
 #include "thimble/report/text_style.h"
 #include "thimble/report/trace_json.h"
+#include "thimble/train/budget_advice.h"
 #include "thimble/train/options.h"
 #include "thimble/train/profile_run.h"
 
@@ -40,12 +42,16 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
   if (flags.csv && flags.tables.layers && flags.tables.program) {
     return BadInput("--csv prints one table: --layers or --program, not both");
   }
-  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
+  THIMBLE_ASSIGN_OR_RETURN(TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
   THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
+  const std::string cut = CutMessage(config, data.counts);
+  config = CutToData(std::move(config), data.counts);
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeTrainingProgram(config, data.images, data.counts, ops));
+  THIMBLE_TRY(CheckTrainingBudget(config, program, data.counts, ops));
+  if (!cut.empty()) WriteMessage(cut + "\n");
   THIMBLE_ASSIGN_OR_RETURN(const Profile profile, RunProfile(config, program, flags.repeat, ops));
   Print("{}", Output(profile, flags));
   if (!flags.trace.empty()) THIMBLE_TRY(WriteFileAtomically(flags.trace, TraceJson(profile)));

@@ -71,9 +71,20 @@ Json SavingsJson(const Savings& savings) {
   };
   return {{"bare_arena_bytes", savings.bare_arena_bytes},
           {"always", list(savings.always, savings.bare_arena_bytes)},
-          {"plain_arena_bytes", savings.plain_arena_bytes},
-          {"offered", list(savings.offered, savings.plain_arena_bytes)},
+          {"asked_arena_bytes", savings.asked_arena_bytes},
+          {"offered", list(savings.offered, savings.asked_arena_bytes)},
           {"together_arena_bytes", savings.together_arena_bytes}};
+}
+
+Json AdviceJson(const BudgetAdvice& advice) {
+  const auto object = [](const Advice& tried) {
+    return Json{
+        {"options", tried.options}, {"arena_bytes", tried.arena_bytes}, {"class", tried.exactness}};
+  };
+  Json json{{"fitting", Json::array()}};
+  for (const Advice& fitting : advice.fitting) json["fitting"].push_back(object(fitting));
+  if (advice.smallest) json["smallest"] = object(*advice.smallest);
+  return json;
 }
 
 Json RatiosJson(const PlanAnswer& answer) {
@@ -155,7 +166,8 @@ std::string ToJson(const PlanAnswer& answer) {
   json["fits"] = answer.fits();
   if (answer.budget_bytes > 0) json["budget_bytes"] = answer.budget_bytes;
   if (!answer.fits()) json["missing_bytes"] = answer.arena_bytes() - answer.budget_bytes;
-  if (answer.largest_batch) json["largest_batch"] = *answer.largest_batch;
+  if (!answer.fits()) json["largest_batch"] = answer.advice.largest_batch;
+  if (!answer.fits()) json["advice"] = AdviceJson(answer.advice);
   json["parameters"] = plan.parameters;
   json["arena_bytes"] = answer.record.arena_bytes;
   json["kept_bytes"] = account.kept_bytes;
@@ -170,6 +182,7 @@ std::string ToJson(const PlanAnswer& answer) {
   if (answer.savings) json["savings"] = SavingsJson(*answer.savings);
   for (const SmallestArena& arena : answer.smallest) {
     json["smallest"].push_back({{"microbatch", arena.microbatch},
+                                {"options", arena.options},
                                 {"arena_bytes", arena.arena_bytes},
                                 {"step_flops", arena.step_flops}});
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "thimble/plan/program_record.h"
+#include "thimble/train/budget_advice.h"
 #include "thimble/train/savings.h"
 
 namespace thimble {
@@ -16,11 +17,12 @@ struct PlanAnswer {
   int64_t batch = 0;
   int64_t budget_bytes = 0;       // 0: none
   int64_t plain_arena_bytes = 0;  // the same work without any technique; 0: not known
+  bool plain = true;              // no technique was asked for
   ProgramRecord record;
   std::optional<Savings> savings = {};
-  std::vector<SmallestArena> smallest = {};   // by optimal recompute
-  std::optional<int64_t> largest_batch = {};  // that fits the budget, where this one does not
-  bool with_layers = false;                   // a row per layer
+  std::vector<SmallestArena> smallest = {};  // by optimal recompute
+  BudgetAdvice advice = {};                  // where the budget does not suffice
+  bool with_layers = false;                  // a row per layer
 
   // Training with a full batch, or with the first part of it.
   const PlanRecord& plan() const { return record.plans.front(); }

@@ -51,18 +51,18 @@ std::string PeakText(const PlanRecord& plan, const MemoryAccount& account) {
 
 std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account,
                          const TextStyle& style) {
-  TextTable table({"largest then", "bytes", "phase", "layer", "shape"});
-  for (const size_t column : {2, 3, 4}) table.AlignLeft(column);
+  TextTable table({"largest then", "bytes", "phase", "shape"});
+  for (const size_t column : {2, 3}) table.AlignLeft(column);
   for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestShown)) {
     table.AddRow({held.name, BytesText(held.size_bytes),
-                  held.phase.empty() ? "resident" : held.phase, held.layer, held.shape});
+                  held.phase.empty() ? "resident" : held.phase, held.shape});
   }
   return table.ToString(style);
 }
 
 std::string LayerTable(const ProgramRecord& record, const TextStyle& style) {
   TextTable table(
-      {"layer", "activations", "model", "gradients", "optimizer", "transient", "per step"});
+      {"layer", "activations", "model", "gradients", "optimizer", "transient", "GFLOP"});
   for (const LayerRecord& layer : LayersOf(record)) {
     const auto bytes = [&](Category category) {
       const size_t held = layer.at_peak[static_cast<size_t>(category)];
@@ -71,7 +71,8 @@ std::string LayerTable(const ProgramRecord& record, const TextStyle& style) {
     if (layer.name.empty()) continue;  // batches and ring: the row "data" above
     table.AddRow({layer.name, bytes(Category::kActivations), bytes(Category::kModel),
                   bytes(Category::kGradients), bytes(Category::kOptimizer),
-                  bytes(Category::kTransient), FlopsText(layer.step_flops)});
+                  bytes(Category::kTransient),
+                  fmt::format("{:.3f}", static_cast<double>(layer.step_flops) / 1e9)});
   }
   return table.ToString(style);
 }
@@ -86,9 +87,9 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
                 fmt::format("allocated, once: {} bytes", CountText(answer.arena_bytes()))},
                Ink::kBold);
   table.AddRow({"lower bound", BytesText(plan.lower_bound_bytes),
-                "alive at the fullest step: less is impossible in this order"});
-  table.AddRow({"kept", BytesText(account.kept_bytes),
-                "model, gradients, optimizer, activations: the usual way of counting"});
+                "alive at the fullest step: this order needs no less"});
+  table.AddRow(
+      {"kept", BytesText(account.kept_bytes), "as papers count: no transient values, no data"});
   if (answer.plain_arena_bytes > 0) {
     table.AddRow({"plain plan", BytesText(static_cast<size_t>(answer.plain_arena_bytes)),
                   fmt::format("no technique asked for: {} this arena",
@@ -105,14 +106,34 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
   return table.ToString(style);
 }
 
-// More or less arithmetic than the plain plan's.
-std::string AddedFlops(int64_t flops, int64_t plain_flops) {
-  if (flops == plain_flops) return "same";
-  return fmt::format("{}{}", flops > plain_flops ? "+" : "", FlopsText(flops - plain_flops));
+// More or less arithmetic than what was asked for.
+std::string AddedFlops(int64_t flops, int64_t asked_flops) {
+  if (flops == asked_flops) return "same";
+  return fmt::format("{}{}", flops > asked_flops ? "+" : "", FlopsText(flops - asked_flops));
 }
 
-std::string SavingsTable(const Savings& savings, const TextStyle& style) {
-  TextTable table({"techniques", "arena", "saved", "leaving it out costs", "class", "arithmetic"});
+// "lossy" of "lossy: batch-norm statistics per 10 samples".
+std::string ClassWord(const std::string& exactness) {
+  return exactness.substr(0, exactness.find(':'));
+}
+
+// What the table has no room for.
+std::string ClassRemarks(const Savings& savings) {
+  std::string text;
+  for (const TechniqueSaving& technique : savings.offered) {
+    if (ClassWord(technique.exactness) == technique.exactness) continue;
+    text += fmt::format("{}, {}\n", technique.name, technique.exactness);
+  }
+  return text;
+}
+
+// What leaving something out adds.
+std::string Grown(int64_t bytes) {
+  return fmt::format("{}{}", bytes > 0 ? "+" : "", FormatBytes(bytes));
+}
+
+std::string SavingsTable(const Savings& savings, bool plain, const TextStyle& style) {
+  TextTable table({"techniques", "arena", "saved", "if left out", "class", "arithmetic"});
   for (const size_t column : {4, 5}) table.AlignLeft(column);
   const auto total = [&](const std::string& name, int64_t arena_bytes, int64_t from_bytes) {
     table.AddRow(
@@ -122,21 +143,22 @@ std::string SavingsTable(const Savings& savings, const TextStyle& style) {
   const auto each = [&](const std::vector<TechniqueSaving>& techniques, std::string_view form,
                         int64_t from_bytes, int64_t all_bytes) {
     for (const TechniqueSaving& technique : techniques) {
-      table.AddRow({fmt::format(fmt::runtime(form), technique.name),
-                    FormatBytes(technique.arena_bytes),
-                    FormatBytes(from_bytes - technique.arena_bytes),
-                    FormatBytes(technique.without_arena_bytes - all_bytes), technique.exactness,
-                    AddedFlops(technique.step_flops, savings.plain_step_flops)});
+      table.AddRow(
+          {fmt::format(fmt::runtime(form), technique.name), FormatBytes(technique.arena_bytes),
+           FormatBytes(from_bytes - technique.arena_bytes),
+           Grown(technique.without_arena_bytes - all_bytes), ClassWord(technique.exactness),
+           AddedFlops(technique.step_flops, savings.asked_step_flops)});
     }
   };
   table.AddRow({"nothing shared", FormatBytes(savings.bare_arena_bytes), "", "", "", ""});
-  each(savings.always, "{} alone", savings.bare_arena_bytes, savings.plain_arena_bytes);
-  total("plain plan: all these", savings.plain_arena_bytes, savings.bare_arena_bytes);
-  each(savings.offered, "with {}", savings.plain_arena_bytes, savings.together_arena_bytes);
+  each(savings.always, "{} alone", savings.bare_arena_bytes, savings.asked_arena_bytes);
+  total(plain ? "all: plain plan" : "all: as asked", savings.asked_arena_bytes,
+        savings.bare_arena_bytes);
+  each(savings.offered, "{}", savings.asked_arena_bytes, savings.together_arena_bytes);
   if (savings.offered.size() > 1) {
-    total("with all these", savings.together_arena_bytes, savings.plain_arena_bytes);
+    total("all options", savings.together_arena_bytes, savings.asked_arena_bytes);
   }
-  return table.ToString(style);
+  return table.ToString(style) + ClassRemarks(savings);
 }
 
 std::string SmallestTable(const PlanAnswer& answer, const TextStyle& style) {
@@ -147,9 +169,9 @@ std::string SmallestTable(const PlanAnswer& answer, const TextStyle& style) {
     table.AddRow({arena.microbatch == 0 ? "the batch as a whole"
                                         : fmt::format("with --microbatch {}", arena.microbatch),
                   FormatBytes(arena.arena_bytes),
-                  RatioText(static_cast<double>(savings.plain_arena_bytes),
+                  RatioText(static_cast<double>(answer.plain_arena_bytes),
                             static_cast<double>(arena.arena_bytes)),
-                  AddedFlops(arena.step_flops, savings.plain_step_flops)});
+                  AddedFlops(arena.step_flops, savings.asked_step_flops)});
   }
   return table.ToString(style);
 }
@@ -160,13 +182,19 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   if (answer.fits()) {
     return style.Paint(Ink::kGood, fmt::format("fits the budget of {}", budget)) + "\n";
   }
-  std::string text = fmt::format("does not fit the budget of {}: {} are missing", budget,
-                                 FormatBytes(answer.arena_bytes() - answer.budget_bytes));
-  if (answer.largest_batch) {
-    text += *answer.largest_batch > 0 ? fmt::format("; batch {} would fit", *answer.largest_batch)
-                                      : "; not even a batch of 1 would fit";
+  std::string text =
+      style.Paint(Ink::kBad, fmt::format("does not fit the budget of {}: {} are missing", budget,
+                                         FormatBytes(answer.arena_bytes() - answer.budget_bytes))) +
+      "\n";
+  const auto line = [](std::string_view what, const Advice& advice) {
+    return fmt::format("{} {}: {}{}{}\n", what, advice.options, FormatBytes(advice.arena_bytes),
+                       advice.exactness.empty() ? "" : ", ", advice.exactness);
+  };
+  for (const Advice& fitting : answer.advice.fitting) text += line("would fit:", fitting);
+  if (answer.advice.smallest) {
+    text += line("nothing that was tried fits; the smallest:", *answer.advice.smallest);
   }
-  return style.Paint(Ink::kBad, text) + "\n";
+  return text;
 }
 
 // What changes results, so that nobody is surprised; nothing for what keeps the bits.
@@ -188,7 +216,8 @@ std::string PlanText(const PlanAnswer& answer, const TextStyle& style) {
   text += LargestTable(plan, account, style) + "\n";
   if (answer.with_layers) text += LayerTable(answer.record, style) + "\n";
   text += TotalsTable(answer, account, style);
-  if (answer.savings) text += fmt::format("\n{}", SavingsTable(*answer.savings, style));
+  if (answer.savings)
+    text += fmt::format("\n{}", SavingsTable(*answer.savings, answer.plain, style));
   if (answer.savings && !answer.smallest.empty()) {
     text += fmt::format("\n{}", SmallestTable(answer, style));
   }

@@ -6,6 +6,7 @@
 
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/cpu/simd_target.h"
+#include "thimble/train/budget_advice.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/training_program.h"
 
@@ -29,7 +30,7 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   THIMBLE_ASSIGN_OR_RETURN(const ImageDataset* dataset, FindPart(data, part));
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
-  THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
+  THIMBLE_TRY(CheckEvaluationBudget(config, program, SpecOf(data), dataset->size(), ops));
   THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::Create(program.program, ops));
   THIMBLE_TRY(LoadWeights(weights, PersistentTensors(*executor, false)));
   executor->StoreResidents();

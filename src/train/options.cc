@@ -279,8 +279,7 @@ std::vector<Option> WhereOptions() {
           "eval-every", "epochs between evaluations; 0: only at the end", false, 0,
           [](C & c) -> auto& { return c.eval_every; }),
       Integer(
-          "report-every",
-          "epochs between reports, which add to the process's memory; 0: only at the end", false, 0,
+          "report-every", "epochs between reports; 0: only at the end", false, 0,
           [](C & c) -> auto& { return c.report_every; }),
       Integer(
           "log-every", "steps per line of metrics.jsonl", false, 1,

@@ -1,5 +1,5 @@
-// Savings: what each technique saves for a network and batch, on its own and together with the
-// others, found by planning with and without it.
+// Savings: what each technique saves for a configuration, on its own and together with the others,
+// found by planning with and without it.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "thimble/base/result.h"
-#include "thimble/graph/op_def.h"
 #include "thimble/train/config.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/plan_sizer.h"
 
 namespace thimble {
 
@@ -23,36 +22,32 @@ struct TechniqueSaving {
 };
 
 struct Savings {
-  // Without any technique: every value has bytes of its own.
+  // Without any pass that saves bytes: every value has bytes of its own.
   int64_t bare_arena_bytes = 0;
-  // What every plan has, and the arena with all of them: the plain plan.
+  // The passes that every plan has unless they are left out, and the arena as asked for.
   std::vector<TechniqueSaving> always;
-  int64_t plain_arena_bytes = 0;
-  int64_t plain_step_flops = 0;
-  // What may be asked for, on top of the plain plan, and the arena with all of them.
+  int64_t asked_arena_bytes = 0;
+  int64_t asked_step_flops = 0;
+  // What may be asked for on top of that, and the arena with all of them. Each is an option to add
+  // to those that were given, or to take the place of the same one.
   std::vector<TechniqueSaving> offered;
   int64_t together_arena_bytes = 0;
 };
 
-// Plans full batches a few times. Budget, and techniques that `config` asks for, play no part.
-Result<Savings> FindSavings(const TrainConfig& config, const ImageClassifier& model,
-                            const OpRegistry& ops);
+// Plans a few times. The budget plays no part.
+Result<Savings> FindSavings(const TrainConfig& config, const PlanSizer& sizer);
 
 // The smallest arena that optimal recompute reaches, and its arithmetic.
 struct SmallestArena {
   int64_t microbatch = 0;  // 0: the batch as a whole
+  std::string options;     // that reach it: "--recompute optimal --microbatch 10"
   int64_t arena_bytes = 0;
   int64_t step_flops = 0;
 };
 
-// For the batch as a whole and for parts of it. Takes longer than all of FindSavings.
+// For the parts of the batch that were asked for, and for smaller ones. Takes longer than all of
+// FindSavings.
 Result<std::vector<SmallestArena>> FindSmallestArenas(const TrainConfig& config,
-                                                      const ImageClassifier& model,
-                                                      const OpRegistry& ops);
-
-// The largest batch up to config.batch whose arena, planned as configured, is within the budget; 0
-// where not even a batch of one is. Requires a budget.
-Result<int64_t> LargestBatchWithin(const TrainConfig& config, const ImageClassifier& model,
-                                   const OpRegistry& ops);
+                                                      const PlanSizer& sizer);
 
 }  // namespace thimble

@@ -208,6 +208,21 @@ Result<PlannedData> DescribeData(const TrainConfig& config) {
   return PlannedData{file.images, {}};
 }
 
+TrainConfig CutToData(TrainConfig config, const ImageCounts& counts) {
+  if (counts.train == 0 || config.batch <= counts.train) return config;
+  config.batch = counts.train;
+  if (config.microbatch >= config.batch) config.microbatch = 0;
+  config.bn_group = std::min(config.bn_group, config.batch);
+  return config;
+}
+
+std::string CutMessage(const TrainConfig& config, const ImageCounts& counts) {
+  const int64_t batch = CutToData(config, counts).batch;
+  if (batch == config.batch) return "";
+  return fmt::format("--batch {}: there are {} training images; the batch is {}", config.batch,
+                     counts.train, batch);
+}
+
 size_t TrainingProgram::TrainPlan(int64_t samples) const {
   return FindPlan(program, TrainName(samples));
 }
@@ -270,7 +285,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   result.model = model;
   result.data = config.data;
   result.augmentation = ChosenAugmentation(config, model.images.augmentation);
-  result.batch = counts.train == 0 ? config.batch : std::min(config.batch, counts.train);
+  result.batch = CutToData(config, counts).batch;
   auto train_sizes = BatchSizes(counts.train, result.batch);
   train_sizes.insert(result.batch);
   ChooseParts(config, train_sizes, result);
@@ -301,6 +316,14 @@ TrainConfig PlainConfig(TrainConfig config) {
   return config;
 }
 
+bool IsPlain(const TrainConfig& config) {
+  const TrainConfig plain = PlainConfig(config);
+  const bool whole = config.microbatch == 0 || config.microbatch == config.batch;
+  return whole && config.conv == plain.conv && config.recompute == plain.recompute &&
+         config.bn_group == plain.bn_group && config.scratch_bytes == plain.scratch_bytes &&
+         config.without == plain.without;
+}
+
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
                                 const ImageCounts& counts, const OpRegistry& ops) {
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
@@ -327,7 +350,7 @@ Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const I
   return result;
 }
 
-Result<void> CheckBudget(const Program& program, int64_t budget_bytes) {
+Result<void> CheckBudget(const Program& program, int64_t budget_bytes, const std::string& advice) {
   const auto arena_bytes = static_cast<int64_t>(program.arena_bytes);
   if (budget_bytes <= 0 || arena_bytes <= budget_bytes) return {};
   const auto worst =
@@ -339,12 +362,11 @@ Result<void> CheckBudget(const Program& program, int64_t budget_bytes) {
     largest += fmt::format("{}{} {}", largest.empty() ? "" : ", ", held.name,
                            FormatBytes(static_cast<int64_t>(held.size_bytes)));
   }
-  return DoesNotFit(
-      fmt::format("does not fit: the plan needs {} ({} bytes), the budget is {}, {} are missing; "
-                  "largest at the "
-                  "peak: {}; a smaller --batch or --microbatch would help",
-                  FormatBytes(arena_bytes), arena_bytes, FormatBytes(budget_bytes),
-                  FormatBytes(arena_bytes - budget_bytes), largest));
+  return DoesNotFit(fmt::format(
+      "does not fit: the plan needs {} ({} bytes), the budget is {}, {} are missing; "
+      "largest at the peak: {}{}{}",
+      FormatBytes(arena_bytes), arena_bytes, FormatBytes(budget_bytes),
+      FormatBytes(arena_bytes - budget_bytes), largest, advice.empty() ? "" : "; ", advice));
 }
 
 }  // namespace thimble

@@ -39,6 +39,12 @@ Result<PlannedData> DescribeImageData(const std::string& spec, int64_t validatio
 // model file of config.model, in full batches.
 Result<PlannedData> DescribeData(const TrainConfig& config);
 
+// The configuration as it runs on this data: a batch has at most all training images, and what is
+// said about parts of it goes no further. Unchanged where the number of images is not known.
+TrainConfig CutToData(TrainConfig config, const ImageCounts& counts);
+// Says so where it changes the batch; empty otherwise.
+std::string CutMessage(const TrainConfig& config, const ImageCounts& counts);
+
 // The augmentation that the configuration asks for, or the data set's usual one.
 Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual);
 
@@ -86,6 +92,8 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
 
 // The same work without any technique that a user has to ask for, and without a budget.
 TrainConfig PlainConfig(TrainConfig config);
+// Whether no such technique was asked for.
+bool IsPlain(const TrainConfig& config);
 
 // The arena of the same work as a plain plan.
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
@@ -97,9 +105,10 @@ Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier
 Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const ImageSpec& images,
                                               int64_t num_images, const OpRegistry& ops);
 
-// kDoesNotFit with the shortfall, the largest values at the peak and what would help, if the arena
-// is larger than a budget above 0.
-Result<void> CheckBudget(const Program& program, int64_t budget_bytes);
+// kDoesNotFit with the shortfall, the largest values at the peak and the advice, if the arena is
+// larger than a budget above 0. (budget_advice.h finds advice.)
+Result<void> CheckBudget(const Program& program, int64_t budget_bytes,
+                         const std::string& advice = "");
 
 // The prefetch ring's parts among the residents.
 std::string RingImagesName(int64_t slot);

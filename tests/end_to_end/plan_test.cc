@@ -112,7 +112,7 @@ TEST_F(PlanEndToEnd, SaysWhatWouldFit) {
   EXPECT_GT(batch, 0);
   EXPECT_LT(batch, 64);
   EXPECT_EQ(json["missing_bytes"], json["arena_bytes"].get<int64_t>() - 4'000'000);
-  EXPECT_THAT(Run(command).out, HasSubstr("batch " + std::to_string(batch) + " would fit"));
+  EXPECT_THAT(Run(command).out, HasSubstr("would fit: --batch " + std::to_string(batch) + ": "));
   RunWell("plan --model wrn-10-1 --data shapes:640,64 --budget 4MB --batch " +
           std::to_string(batch));
 }
@@ -123,6 +123,12 @@ TEST_F(PlanEndToEnd, CsvIsOneTable) {
   EXPECT_THAT(RunWell("plan --model wrn-10-1 --batch 4 --csv --layers").out,
               HasSubstr("\nblock1.layer.0.conv1,9216,"));
   ExpectRefusal("plan --model wrn-10-1 --csv --json", 2, "--csv");
+}
+
+// Without a terminal nothing is cut, so nothing may need more than the usual 80 columns.
+TEST_F(PlanEndToEnd, TablesNeedEightyColumns) {
+  std::istringstream lines(RunWell("plan --model wrn-28-2 --batch 100").out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
 // As a terminal of 60 columns sees it.

@@ -77,19 +77,21 @@ TEST_F(PlanTextTest, SaysWhatTechniquesSave) {
   Savings savings;
   savings.bare_arena_bytes = 9'000'000;
   savings.always = {{"placement", "same-bits", "", 5'000'000, 100, 7'000'000}};
-  savings.plain_arena_bytes = 4'000'000;
-  savings.plain_step_flops = 100;
-  savings.offered = {{"--less", "lossy", "", 3'000'000, 2'000'100, 4'000'000}};
+  savings.asked_arena_bytes = 4'000'000;
+  savings.asked_step_flops = 100;
+  savings.offered = {{"--less", "lossy: a little", "", 3'000'000, 2'000'100, 4'000'000}};
   savings.together_arena_bytes = 3'000'000;
-  answer_.smallest = {{0, 2'000'000, 1'000'100}, {10, 1'000'000, 100}};
+  answer_.smallest = {{0, "", 2'000'000, 1'000'100}, {10, "", 1'000'000, 100}};
+  answer_.plain_arena_bytes = 4'000'000;
   answer_.savings = savings;
   const std::string text = Text();
-  EXPECT_THAT(text, HasSubstr("\nplacement alone        5.00 MB  4.00 MB               3.00 MB  "
+  EXPECT_THAT(text, HasSubstr("\nplacement alone  5.00 MB  4.00 MB     +3.00 MB  "
                               "same-bits  same\n"));
-  EXPECT_THAT(text, HasSubstr("\nplain plan: all these  4.00 MB  5.00 MB\n"));
-  EXPECT_THAT(text, HasSubstr("\nwith --less            3.00 MB  1.00 MB               1.00 MB  "
+  EXPECT_THAT(text, HasSubstr("\nall: plain plan  4.00 MB  5.00 MB\n"));
+  EXPECT_THAT(text, HasSubstr("\n--less           3.00 MB  1.00 MB     +1.00 MB  "
                               "lossy      +2.00 MFLOP\n"));
-  EXPECT_THAT(text, Not(HasSubstr("with all these")));  // there is only one
+  EXPECT_THAT(text, HasSubstr("\n--less, lossy: a little\n"));
+  EXPECT_THAT(text, Not(HasSubstr("all options")));  // there is only one
   EXPECT_THAT(text, HasSubstr("\nthe batch as a whole           2.00 MB     2.00x  +1.00 MFLOP\n"));
   EXPECT_THAT(text, HasSubstr("\nwith --microbatch 10           1.00 MB     4.00x  same\n"));
 }
@@ -99,10 +101,12 @@ TEST_F(PlanTextTest, SaysWhetherItFits) {
   EXPECT_THAT(Text(1'000'000'000), HasSubstr("\nfits the budget of 1.000 GB\n"));
   EXPECT_THAT(Text(3'000'000),
               HasSubstr("\ndoes not fit the budget of 3.00 MB: 223.94 kB are missing\n"));
-  answer_.largest_batch = 3;
-  EXPECT_THAT(Text(3'000'000), HasSubstr("are missing; batch 3 would fit\n"));
-  answer_.largest_batch = 0;
-  EXPECT_THAT(Text(3'000'000), HasSubstr("not even a batch of 1 would fit\n"));
+  answer_.advice.fitting = {{"--batch 3", 2'000'000, ""}, {"--microbatch 2", 1'000'000, "lossy"}};
+  EXPECT_THAT(Text(3'000'000), HasSubstr("are missing\nwould fit: --batch 3: 2.00 MB\n"
+                                         "would fit: --microbatch 2: 1.00 MB, lossy\n"));
+  answer_.advice = {.fitting = {}, .smallest = Advice{"--batch 1", 3'100'000, ""}};
+  EXPECT_THAT(Text(3'000'000),
+              HasSubstr("\nnothing that was tried fits; the smallest: --batch 1: 3.10 MB\n"));
 }
 
 TEST_F(PlanTextTest, TablesStayWithinTheTerminal) {

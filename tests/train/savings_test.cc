@@ -13,17 +13,19 @@ class SavingsTest : public testing::Test {
  protected:
   int64_t ArenaOf(const TrainConfig& config) const {
     return static_cast<int64_t>(
-        MakeTrainingProgram(config, model_, ImageCounts{}, BuiltinOps())->program.arena_bytes);
+        MakeTrainingProgram(config, model_, counts_, BuiltinOps())->program.arena_bytes);
   }
-  Savings Find() const { return FindSavings(config_, model_, BuiltinOps()).value(); }
+  PlanSizer Sizer() const { return PlanSizer(model_, counts_, BuiltinOps()); }
+  Savings Find() const { return FindSavings(config_, Sizer()).value(); }
 
   TrainConfig config_ = TinyConfig();
+  ImageCounts counts_;
   ImageClassifier model_ = FindModel("wrn-10-1", ImageSpec{}).value();
 };
 
 TEST_F(SavingsTest, AreTheArenasOfPlansWithAndWithout) {
   const Savings savings = Find();
-  EXPECT_EQ(savings.plain_arena_bytes, ArenaOf(config_));
+  EXPECT_EQ(savings.asked_arena_bytes, ArenaOf(config_));
   TrainConfig bare = config_;
   bare.without = {"order", "in-place", "placement"};
   EXPECT_EQ(savings.bare_arena_bytes, ArenaOf(bare));
@@ -36,7 +38,7 @@ TEST_F(SavingsTest, AreTheArenasOfPlansWithAndWithout) {
     others.without = {technique.name};
     EXPECT_EQ(technique.without_arena_bytes, ArenaOf(others)) << technique.name;
     EXPECT_EQ(technique.exactness, "same-bits");
-    EXPECT_EQ(technique.step_flops, savings.plain_step_flops);
+    EXPECT_EQ(technique.step_flops, savings.asked_step_flops);
   }
 }
 
@@ -52,7 +54,7 @@ TEST_F(SavingsTest, OffersComeOnTopOfThePlainPlan) {
   EXPECT_EQ(savings.offered[0].name, "--recompute blocks");
   EXPECT_EQ(savings.offered[0].arena_bytes, ArenaOf(blocks));
   EXPECT_EQ(savings.offered[0].without_arena_bytes, ArenaOf(small_scratch));
-  EXPECT_GT(savings.offered[0].step_flops, savings.plain_step_flops);
+  EXPECT_GT(savings.offered[0].step_flops, savings.asked_step_flops);
   EXPECT_EQ(savings.offered[1].arena_bytes, ArenaOf(small_scratch));
   EXPECT_EQ(savings.offered[1].without_arena_bytes, ArenaOf(blocks));
   EXPECT_EQ(savings.together_arena_bytes, ArenaOf(both));
@@ -60,8 +62,8 @@ TEST_F(SavingsTest, OffersComeOnTopOfThePlainPlan) {
 
 TEST_F(SavingsTest, TheSmallestArenaIsKnownForTheBatchAndItsParts) {
   config_.batch = 12;
-  const int64_t plain_flops = Find().plain_step_flops;
-  const auto arenas = FindSmallestArenas(config_, model_, BuiltinOps()).value();
+  const int64_t plain_flops = Find().asked_step_flops;
+  const auto arenas = FindSmallestArenas(config_, Sizer()).value();
   ASSERT_EQ(arenas.size(), 3U);
   for (const SmallestArena& smallest : arenas) {
     TrainConfig config = config_;
@@ -71,34 +73,54 @@ TEST_F(SavingsTest, TheSmallestArenaIsKnownForTheBatchAndItsParts) {
     EXPECT_GT(smallest.step_flops, plain_flops);
   }
   config_.batch = 1;
-  EXPECT_EQ(FindSmallestArenas(config_, model_, BuiltinOps())->size(), 1U);
+  EXPECT_EQ(FindSmallestArenas(config_, Sizer())->size(), 1U);
 }
 
-TEST_F(SavingsTest, WhatWasAskedForPlaysNoPart) {
-  const Savings plain = Find();
-  config_.without = {"placement"};
+TEST_F(SavingsTest, ComeOnTopOfWhatWasAskedFor) {
+  counts_ = {10, 0, 6};
+  config_.without = {"order"};
   config_.conv = "winograd";
-  config_.recompute = "blocks";
-  config_.scratch_bytes = 256 << 10;
+  config_.bn_group = 2;
   config_.budget_bytes = 1;
   const Savings savings = Find();
-  EXPECT_EQ(savings.plain_arena_bytes, plain.plain_arena_bytes);
-  EXPECT_EQ(savings.bare_arena_bytes, plain.bare_arena_bytes);
+  EXPECT_EQ(savings.asked_arena_bytes, ArenaOf(config_));
+  ASSERT_EQ(savings.offered.size(), 2U);
+  TrainConfig blocks = config_;
+  blocks.recompute = "blocks";
+  EXPECT_EQ(savings.offered[0].name, "--recompute blocks");
+  EXPECT_EQ(savings.offered[0].arena_bytes, ArenaOf(blocks));
+  for (const TechniqueSaving& technique : savings.always) {
+    TrainConfig others = config_;
+    others.without.insert(technique.name);
+    EXPECT_EQ(technique.without_arena_bytes, ArenaOf(others)) << technique.name;
+  }
 }
 
-TEST_F(SavingsTest, TheLargestBatchFitsAndTheNextDoesNot) {
-  config_.batch = 64;
-  const auto arena_of_batch = [&](int64_t batch) {
-    TrainConfig config = config_;
-    config.batch = batch;
-    return ArenaOf(config);
-  };
-  config_.budget_bytes = arena_of_batch(17) + 100;
-  EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 17);
-  config_.budget_bytes = arena_of_batch(64);
-  EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 64);
-  config_.budget_bytes = arena_of_batch(1) - 1;
-  EXPECT_EQ(*LargestBatchWithin(config_, model_, BuiltinOps()), 0);
+// Winograd convolutions refuse as little as is offered otherwise.
+TEST_F(SavingsTest, OfferedScratchCanBePlannedWith) {
+  EXPECT_EQ(Find().offered.back().name, "--scratch 64KiB");
+  config_.conv = "winograd";
+  config_.batch = 20;
+  const Savings savings = Find();
+  EXPECT_EQ(savings.offered.back().name, "--scratch 512KiB");
+  config_.scratch_bytes = 512 << 10;
+  EXPECT_EQ(savings.offered.back().arena_bytes, ArenaOf(config_));
+  EXPECT_EQ(Find().offered.back().name, "--recompute blocks");
+}
+
+TEST_F(SavingsTest, WhatIsThereIsNotOffered) {
+  config_.recompute = "blocks";
+  config_.scratch_bytes = 64 << 10;
+  const Savings savings = Find();
+  EXPECT_TRUE(savings.offered.empty());
+  EXPECT_EQ(savings.together_arena_bytes, savings.asked_arena_bytes);
+  config_.batch = 40;
+  config_.microbatch = 10;
+  EXPECT_TRUE(Find().offered.empty());
+  const auto smallest = FindSmallestArenas(config_, Sizer()).value();
+  ASSERT_EQ(smallest.size(), 2U);
+  EXPECT_EQ(smallest[0].options, "--recompute optimal --microbatch 10");
+  EXPECT_EQ(smallest[1].options, "--recompute optimal --microbatch 1");
 }
 
 TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
@@ -107,8 +129,8 @@ TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
   ASSERT_EQ(savings.offered.size(), 3U);
   const TechniqueSaving& parts = savings.offered[0];
   EXPECT_EQ(parts.name, "--microbatch 10");
-  EXPECT_EQ(parts.exactness, "lossy: batch-norm statistics per 10 samples");
-  EXPECT_GT(parts.step_flops, savings.plain_step_flops);
+  EXPECT_EQ(parts.exactness, "lossy: batch-norm statistics per 6 samples");
+  EXPECT_GT(parts.step_flops, savings.asked_step_flops);
   TrainConfig with = config_;
   with.microbatch = 10;
   EXPECT_EQ(parts.arena_bytes, ArenaOf(with));

@@ -24,39 +24,6 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// Our files are flat. A file that is nothing but brackets would take a hundred times its size.
-Result<void> CheckNesting(std::string_view text) {
-  constexpr int kMostNested = 16;
-  int depth = 0;
-  bool quoted = false;
-  for (size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    if (quoted && c == '\\') {
-      ++at;  // whatever is escaped, a quote too
-    } else if (c == '"') {
-      quoted = !quoted;
-    } else if (!quoted && (c == '[' || c == '{')) {
-      if (++depth > kMostNested) {
-        return BadInput(
-            fmt::format("byte {}: expected at most {} nested brackets", at, kMostNested));
-      }
-    } else if (!quoted && (c == ']' || c == '}')) {
-      --depth;
-    }
-  }
-  return {};
-}
-
-Result<ProgramRecord> ParsePlans(std::string_view text) {
-  THIMBLE_TRY(CheckNesting(text));
-  return ProgramRecordFromJson(text);
-}
-
-Result<TrainSummary> ParseSummary(std::string_view text) {
-  THIMBLE_TRY(CheckNesting(text));
-  return SummaryFromJson(text);
-}
-
 // The lines that the run had written when it ended are still what they were. A run that goes on
 // adds more; one that was made before summaries spoke of them has no checksum.
 Result<void> CheckLines(std::string_view text, const TrainSummary& summary) {
@@ -90,9 +57,10 @@ Result<RunRecord> ReadRunFolder(const std::string& folder) {
   // The run's own copy of a model file is not looked at here.
   THIMBLE_ASSIGN_OR_RETURN(const std::string config, ReadSealedFile(config_path, kMaxConfigBytes));
   THIMBLE_TRY(ReadConfigFile(config_path, run.config));
-  THIMBLE_ASSIGN_OR_RETURN(run.program, ReadFile(folder + "/plan.json", kMaxPlanBytes, ParsePlans));
+  THIMBLE_ASSIGN_OR_RETURN(run.program,
+                           ReadFile(folder + "/plan.json", kMaxPlanBytes, ProgramRecordFromJson));
   if (const std::string path = folder + "/summary.json"; Exists(path)) {
-    THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, ParseSummary));
+    THIMBLE_ASSIGN_OR_RETURN(run.summary, ReadFile(path, kMaxSummaryBytes, SummaryFromJson));
   }
   if (const std::string path = folder + "/metrics.jsonl"; Exists(path)) {
     const auto parse = [&](std::string_view text) -> Result<MetricsLog> {
@@ -111,7 +79,9 @@ std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& op
   if (!data.ok()) return std::nullopt;
   const auto planned = MakeTrainingProgram(config, data->images, data->counts, ops);
   if (!planned.ok() || planned->program.arena_bytes != run.program.arena_bytes) return std::nullopt;
-  auto savings = FindSavings(config, planned->model, ops);
+  // The run's own arena is shown beside what each technique does to the plain plan.
+  const TrainConfig plain = PlainConfig(CutToData(config, data->counts));
+  auto savings = FindSavings(plain, PlanSizer(planned->model, data->counts, ops));
   if (!savings.ok()) return std::nullopt;
   return std::move(savings).value();
 }

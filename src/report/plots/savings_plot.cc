@@ -44,13 +44,13 @@ std::vector<Row> Rows(const Savings& savings, int64_t arena_bytes) {
   std::vector<Row> rows = {TotalRow("nothing shared", savings.bare_arena_bytes, 0)};
   for (const TechniqueSaving& technique : savings.always) {
     rows.push_back(TechniqueRow(technique, fmt::format("{} alone", technique.name),
-                                savings.bare_arena_bytes, savings.plain_arena_bytes));
+                                savings.bare_arena_bytes, savings.asked_arena_bytes));
   }
   rows.push_back(
-      TotalRow("plain plan: all these", savings.plain_arena_bytes, savings.bare_arena_bytes));
+      TotalRow("plain plan: all these", savings.asked_arena_bytes, savings.bare_arena_bytes));
   for (const TechniqueSaving& technique : savings.offered) {
     rows.push_back(TechniqueRow(technique, fmt::format("with {}", technique.name),
-                                savings.plain_arena_bytes, savings.together_arena_bytes));
+                                savings.asked_arena_bytes, savings.together_arena_bytes));
   }
   rows.push_back(TotalRow("this run", arena_bytes, savings.bare_arena_bytes));
   return rows;

@@ -128,7 +128,7 @@ TEST_F(ReportWriterTest, OfARealRun) {
   EXPECT_EQ(run->metrics.test_accuracy.size(), 1U);
   run->savings = FindRunSavings(*run, BuiltinOps());
   ASSERT_TRUE(run->savings.has_value());
-  EXPECT_EQ(run->savings->plain_arena_bytes, summary->plain_arena_bytes);
+  EXPECT_EQ(run->savings->asked_arena_bytes, summary->plain_arena_bytes);
   EXPECT_EQ(Content(config.out + "/report.html"), ReportPage(*run));
   // A plan of another version: nothing is claimed about it.
   run->program.arena_bytes += 64;

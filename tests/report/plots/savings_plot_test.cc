@@ -15,7 +15,7 @@ Savings MadeSavings() {
   Savings savings;
   savings.bare_arena_bytes = 15'000;
   savings.always = {{"placement", "same-bits", "share bytes", 10'000, 100, 12'000}};
-  savings.plain_arena_bytes = 9'000;
+  savings.asked_arena_bytes = 9'000;
   savings.offered = {{"--less", "lossy", "do less", 6'000, 100, 9'000}};
   savings.together_arena_bytes = 6'000;
   return savings;

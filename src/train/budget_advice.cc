@@ -1,0 +1,249 @@
+#include "thimble/train/budget_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/base/function_ref.h"
+#include "thimble/base/nearly_equal_parts.h"
+
+namespace thimble {
+namespace {
+
+// The largest number from 1 to `most` that fits, where those above one that does not fit do not
+// fit either; 0 where none does.
+Result<int64_t> LargestThatFits(int64_t most, FunctionRef<Result<bool>(int64_t)> fits) {
+  int64_t known = 0;
+  int64_t too_large = most + 1;
+  while (known + 1 < too_large) {
+    const int64_t tried = known + (too_large - known) / 2;
+    THIMBLE_ASSIGN_OR_RETURN(const bool within, fits(tried));
+    (within ? known : too_large) = tried;
+  }
+  return known;
+}
+
+// Samples of the largest part of a step, with full and last batches.
+int64_t LargestPart(const TrainConfig& config, int64_t train_images) {
+  const int64_t microbatch = config.microbatch == 0 ? config.batch : config.microbatch;
+  const int64_t last = train_images % config.batch;
+  return std::max(CutNearlyEqually(config.batch, microbatch).LargestSize(),
+                  CutNearlyEqually(last, microbatch).LargestSize());
+}
+
+bool InParts(const TrainConfig& config) {
+  return config.microbatch > 0 && config.microbatch < config.batch;
+}
+
+// As large a part as fits, in plans of full batches: near the truth for any data.
+Result<int64_t> LargestPartWithin(const TrainConfig& config, int64_t most, const PlanSizer& sizer) {
+  const PlanSizer full_batches(sizer.model(), ImageCounts{}, sizer.ops());
+  return LargestThatFits(most, [&](int64_t part) -> Result<bool> {
+    TrainConfig tried = config;
+    tried.batch = InParts(config) ? 2 * part : part;
+    tried.microbatch = InParts(config) ? part : 0;
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, full_batches.Of(tried));
+    return size.arena_bytes <= config.budget_bytes;
+  });
+}
+
+// No larger batch has parts of at most `part` samples.
+int64_t LargestBatchInParts(const TrainConfig& config, int64_t part) {
+  if (!InParts(config)) return part;
+  if (part >= config.microbatch) return config.batch;
+  // k parts hold more than k - 1 microbatches, or they would be fewer.
+  const int64_t most_parts = (config.microbatch - 1) / (config.microbatch - part);
+  return std::max(most_parts * part, config.microbatch);
+}
+
+std::string Text(const Advice& advice) {
+  return fmt::format("{} ({}{}{})", advice.options, FormatBytes(advice.arena_bytes),
+                     advice.exactness.empty() ? "" : ", ", advice.exactness);
+}
+
+// Tries options one by one and, where none fits, all together.
+class Adviser {
+ public:
+  using ArenaOf = std::function<Result<int64_t>(const TrainConfig&)>;
+
+  Adviser(const TrainConfig& config, ArenaOf arena_of)
+      : config_(config), arena_of_(std::move(arena_of)), all_{config, "", ""} {}
+
+  const TrainConfig& all() const { return all_.config; }
+  Result<bool> Fits(const TrainConfig& tried) const {
+    THIMBLE_ASSIGN_OR_RETURN(const int64_t arena_bytes, arena_of_(tried));
+    return arena_bytes <= config_.budget_bytes;
+  }
+
+  // `ask` changes a configuration as the options would.
+  Result<void> Try(const std::string& options, FunctionRef<void(TrainConfig&)> ask,
+                   const std::string& exactness = "") {
+    Candidate alone{config_, options, exactness};
+    ask(alone.config);
+    ask(all_.config);
+    all_.options += (all_.options.empty() ? "" : " ") + options;
+    if (!exactness.empty()) all_.exactness = exactness;
+    return Try(alone);
+  }
+
+  Result<BudgetAdvice> Finish() {
+    if (advice_.fitting.empty() && num_tried_ > 1) THIMBLE_TRY(Try(all_));
+    if (!advice_.fitting.empty()) advice_.smallest.reset();
+    return std::move(advice_);
+  }
+
+ private:
+  struct Candidate {
+    TrainConfig config;
+    std::string options;
+    std::string exactness;
+  };
+
+  Result<void> Try(const Candidate& candidate) {
+    THIMBLE_ASSIGN_OR_RETURN(const int64_t arena_bytes, arena_of_(candidate.config));
+    ++num_tried_;
+    Advice tried{candidate.options, arena_bytes, candidate.exactness};
+    if (arena_bytes <= config_.budget_bytes) {
+      advice_.fitting.push_back(std::move(tried));
+    } else if (!advice_.smallest || arena_bytes < advice_.smallest->arena_bytes) {
+      advice_.smallest = std::move(tried);
+    }
+    return {};
+  }
+
+  const TrainConfig& config_;
+  ArenaOf arena_of_;
+  Candidate all_;
+  BudgetAdvice advice_;
+  int num_tried_ = 0;
+};
+
+Result<void> TryMicrobatch(const TrainConfig& config, const PlanSizer& sizer, Adviser& adviser) {
+  const int64_t part = config.microbatch == 0 ? config.batch : config.microbatch;
+  if (part == 1) return {};
+  TrainConfig tried = config;
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t found, LargestThatFits(part - 1, [&](int64_t samples) {
+                             tried.microbatch = samples;
+                             return adviser.Fits(tried);
+                           }));
+  const int64_t microbatch = std::max<int64_t>(found, 1);
+  THIMBLE_ASSIGN_OR_RETURN(const std::string exactness,
+                           sizer.MicrobatchExactness(config.batch, microbatch));
+  return adviser.Try(
+      fmt::format("--microbatch {}", microbatch),
+      [=](TrainConfig& asked) { asked.microbatch = microbatch; }, exactness);
+}
+
+Result<void> TryScratch(const TrainConfig& config, Adviser& adviser) {
+  const int64_t bytes = SmallestScratch(config, [&](const TrainConfig& tried) {
+    TrainConfig all = adviser.all();
+    all.scratch_bytes = tried.scratch_bytes;
+    return adviser.Fits(tried).ok() && adviser.Fits(all).ok();
+  });
+  if (bytes == 0) return {};
+  return adviser.Try(fmt::format("--scratch {}KiB", bytes >> 10),
+                     [=](TrainConfig& asked) { asked.scratch_bytes = bytes; });
+}
+
+}  // namespace
+
+std::string ToString(const BudgetAdvice& advice) {
+  std::string text;
+  for (const Advice& fitting : advice.fitting) {
+    text += (text.empty() ? "would fit: " : ", ") + Text(fitting);
+  }
+  if (advice.smallest) {
+    text = fmt::format("nothing that was tried fits; the smallest is {}", Text(*advice.smallest));
+  }
+  return text;
+}
+
+Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& sizer) {
+  const int64_t lowest = std::max({int64_t{1}, config.microbatch, config.bn_group});
+  const int64_t images = sizer.counts().train;
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t estimate,
+                           LargestPartWithin(config, LargestPart(config, images), sizer));
+  // One more than should fit: then the answer does not rest on the estimate.
+  int64_t part_limit = estimate + 1;
+  TrainConfig tried = config;
+  for (; tried.batch >= lowest; --tried.batch) {
+    tried.batch = std::min(tried.batch, LargestBatchInParts(config, part_limit));
+    if (tried.batch < lowest) break;
+    const int64_t part = LargestPart(tried, images);
+    // As a whole, a batch of one microbatch needs no sums of gradients.
+    if (InParts(tried) && part > part_limit) continue;
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(tried));
+    if (size.arena_bytes <= config.budget_bytes) return tried.batch;
+    part_limit = std::min(part_limit, part - 1);
+  }
+  return 0;
+}
+
+Result<BudgetAdvice> AdviseTraining(const TrainConfig& config, const PlanSizer& sizer) {
+  THIMBLE_ASSIGN_OR_RETURN(const PlanSize asked_size, sizer.Of(config));
+  Adviser adviser(config, [&](const TrainConfig& tried) -> Result<int64_t> {
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(tried));
+    return size.arena_bytes;
+  });
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t batch, LargestBatchWithin(config, sizer));
+  if (batch > 0) {
+    THIMBLE_TRY(adviser.Try(fmt::format("--batch {}", batch),
+                            [=](TrainConfig& asked) { asked.batch = batch; }));
+  }
+  THIMBLE_TRY(TryMicrobatch(config, sizer, adviser));
+  const std::string recompute = asked_size.nodes <= kQuicklySearched ? "optimal" : "blocks";
+  if (config.recompute != "optimal" && config.recompute != recompute) {
+    THIMBLE_TRY(adviser.Try("--recompute " + recompute,
+                            [&](TrainConfig& asked) { asked.recompute = recompute; }));
+  }
+  THIMBLE_TRY(TryScratch(config, adviser));
+  THIMBLE_ASSIGN_OR_RETURN(BudgetAdvice advice, adviser.Finish());
+  advice.largest_batch = batch;
+  return advice;
+}
+
+Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const ImageSpec& images,
+                                      int64_t num_images, const OpRegistry& ops) {
+  Adviser adviser(config, [&](const TrainConfig& tried) -> Result<int64_t> {
+    THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
+                             MakeEvaluationProgram(tried, images, num_images, ops));
+    return static_cast<int64_t>(planned.program.arena_bytes);
+  });
+  TrainConfig tried = config;
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t found, LargestThatFits(std::min(config.batch, num_images),
+                                                                [&](int64_t samples) {
+                                                                  tried.batch = samples;
+                                                                  return adviser.Fits(tried);
+                                                                }));
+  const int64_t batch = std::max<int64_t>(found, 1);
+  if (batch < config.batch) {
+    THIMBLE_TRY(adviser.Try(fmt::format("--batch {}", batch),
+                            [=](TrainConfig& asked) { asked.batch = batch; }));
+  }
+  if (DeviceOf(config) == DeviceKind::kCpu && ResolvedThreads(config) > 1) {
+    THIMBLE_TRY(adviser.Try("--threads 1", [](TrainConfig& asked) { asked.threads = 1; }));
+  }
+  THIMBLE_TRY(TryScratch(config, adviser));
+  return adviser.Finish();
+}
+
+Result<void> CheckTrainingBudget(const TrainConfig& config, const TrainingProgram& planned,
+                                 const ImageCounts& counts, const OpRegistry& ops) {
+  if (CheckBudget(planned.program, config.budget_bytes).ok()) return {};
+  THIMBLE_ASSIGN_OR_RETURN(const BudgetAdvice advice,
+                           AdviseTraining(config, PlanSizer(planned.model, counts, ops)));
+  return CheckBudget(planned.program, config.budget_bytes, ToString(advice));
+}
+
+Result<void> CheckEvaluationBudget(const TrainConfig& config, const TrainingProgram& planned,
+                                   const ImageSpec& images, int64_t num_images,
+                                   const OpRegistry& ops) {
+  if (CheckBudget(planned.program, config.budget_bytes).ok()) return {};
+  THIMBLE_ASSIGN_OR_RETURN(const BudgetAdvice advice,
+                           AdviseEvaluation(config, images, num_images, ops));
+  return CheckBudget(planned.program, config.budget_bytes, ToString(advice));
+}
+
+}  // namespace thimble

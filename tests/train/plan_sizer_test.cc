@@ -1,0 +1,48 @@
+#include "thimble/train/plan_sizer.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/tiny_run.h"
+
+namespace thimble {
+namespace {
+
+TEST(PlanSizer, KnowsTheArenaOfTheProgram) {
+  TrainConfig config = TinyConfig();
+  const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();
+  const ImageCounts counts{10, 0, 6};
+  for (const int64_t microbatch : {0, 3}) {
+    config.microbatch = microbatch;
+    const auto program = MakeTrainingProgram(config, model, counts, BuiltinOps());
+    const auto size = PlanSizer(model, counts, BuiltinOps()).Of(config);
+    ASSERT_TRUE(size.ok());
+    EXPECT_EQ(size->arena_bytes, static_cast<int64_t>(program->program.arena_bytes));
+    EXPECT_EQ(size->step_flops, StepCost(program->program, BuiltinOps()).step_flops);
+    EXPECT_EQ(size->nodes, program->main_plan().graph.nodes.size());
+  }
+}
+
+TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
+  const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
+  const PlanSizer sizer(model, {}, BuiltinOps());
+  // Seven parts of 64, as equal as can be.
+  EXPECT_EQ(*sizer.MicrobatchExactness(64, 10), "lossy: batch-norm statistics per 10 samples");
+  EXPECT_EQ(*sizer.MicrobatchExactness(11, 10), "lossy: batch-norm statistics per 6 samples");
+  const ImageClassifier grouped = FindModel("wrn-10-1:group-norm=4", ImageSpec{}).value();
+  EXPECT_EQ(*PlanSizer(grouped, {}, BuiltinOps()).MicrobatchExactness(11, 10), "equal");
+}
+
+TEST(SmallestScratch, IsTheFirstThatWorksBelowWhatWasAskedFor) {
+  TrainConfig config;
+  const auto above = [](int64_t bytes) {
+    return [=](const TrainConfig& tried) { return tried.scratch_bytes > bytes; };
+  };
+  EXPECT_EQ(SmallestScratch(config, above(0)), 64 << 10);
+  EXPECT_EQ(SmallestScratch(config, above(100'000)), 128 << 10);
+  EXPECT_EQ(SmallestScratch(config, above(1 << 20)), 0);
+  config.scratch_bytes = 64 << 10;
+  EXPECT_EQ(SmallestScratch(config, above(0)), 0);
+}
+
+}  // namespace
+}  // namespace thimble

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/child_process.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/console_progress.h"
 #include "thimble/report/pages/report_writer.h"
@@ -20,6 +21,19 @@ struct TrainFlags {
   bool json = false;
 };
 
+// In a process of its own, so that it takes nothing from this one; here, where none can be started
+// (no /proc, no descriptors left).
+Result<void> DrawReportElsewhere(const std::string& run_folder) {
+  const auto drawn = RunChild("/proc/self/exe", {"report", "--", run_folder});
+  if (!drawn.ok()) return DrawReportHere(BuiltinOps())(run_folder);
+  if (drawn->err.empty() && !drawn->out.empty()) return {};  // it said where
+  std::string reason = drawn->err.substr(0, drawn->err.find('\n'));
+  if (constexpr std::string_view kName = "thimble: "; reason.starts_with(kName)) {
+    reason.erase(0, kName.size());
+  }
+  return Failed(reason.empty() ? "its process was ended" : reason);
+}
+
 int RunTrain(const TrainFlags& flags) {
   const auto config = flags.config.Resolve();
   if (!config.ok()) return Report(config.error());
@@ -29,7 +43,7 @@ int RunTrain(const TrainFlags& flags) {
     return code;
   }
   ConsoleProgress progress;
-  ReportWriter writer(progress, config->report_every, BuiltinOps());
+  ReportWriter writer(progress, config->report_every, DrawReportElsewhere);
   const auto summary = Train(*config, BuiltinOps(), writer);
   if (!summary.ok()) return Report(summary.error());
   Print("{}", flags.json ? summary->json : SummaryText(*summary));

@@ -13,12 +13,14 @@
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/exec/executor.h"
 #include "thimble/plan/plan_json.h"
+#include "thimble/train/budget_advice.h"
 #include "thimble/train/checkpoint.h"
 #include "thimble/train/command_text.h"
 #include "thimble/train/initialize.h"
 #include "thimble/train/metrics.h"
 #include "thimble/train/metrics_file.h"
 #include "thimble/train/options.h"
+#include "thimble/train/publish_summary.h"
 #include "thimble/train/run_folder.h"
 #include "thimble/train/run_settings.h"
 #include "thimble/train/run_state.h"
@@ -110,6 +112,7 @@ class Trainer {
   const OpRegistry& ops_;
   TrainObserver& observer_;
   ImageData data_;
+  std::string cut_message_;  // said when all is checked; empty where there is nothing to say
   std::optional<TrainBatches> batches_;
   TrainingProgram program_;
   int64_t plain_arena_bytes_ = 0;
@@ -163,14 +166,19 @@ Result<void> Trainer::Prepare() {
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
+  cut_message_ = CutMessage(config_, CountsOf(data_));
+  config_ = CutToData(std::move(config_), CountsOf(data_));
   THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
   model.images.augmentation = data_.augmentation;  // a matter of the data, not of the network
   // A file is needed again: what it is called does not find it.
   if (model.file_text.empty()) config_.model = model.name;
   THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
-  THIMBLE_TRY(CheckBudget(program_.program, config_.budget_bytes));
-  THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
-                           PlainArenaBytes(config_, model, CountsOf(data_), ops_));
+  THIMBLE_TRY(CheckTrainingBudget(config_, program_, CountsOf(data_), ops_));
+  plain_arena_bytes_ = static_cast<int64_t>(program_.program.arena_bytes);
+  if (!IsPlain(config_)) {
+    THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
+                             PlainArenaBytes(config_, model, CountsOf(data_), ops_));
+  }
   batches_.emplace(*data_.train, program_.batch, config_.seed);
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
   THIMBLE_ASSIGN_OR_RETURN(
@@ -225,6 +233,7 @@ Result<TrainSummary> Trainer::FinishedBefore() {
 }
 
 Result<void> Trainer::StartOrResume() {
+  ReturnFreeMemory();  // of planning
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed);
   if (checkpoint_) {
@@ -272,6 +281,7 @@ Result<void> Trainer::Restore() {
 }
 
 Result<void> Trainer::Loop() {
+  if (!cut_message_.empty()) observer_.OnMessage(cut_message_);
   observer_.OnStart(program_, folder_->path());
   started_ = Clock::now();
   queue_.emplace(program_, *batches_, *executor_, config_.prefetch);
@@ -457,7 +467,6 @@ TrainSummary Trainer::Summarize() const {
   summary.planned_peak_bytes = static_cast<int64_t>(executor_->planned_peak_bytes());
   summary.measured_peak_bytes = static_cast<int64_t>(executor_->audit().measured_peak_bytes());
   summary.arena_resident_bytes = executor_->device().ArenaResidentBytes();
-  summary.process_peak_bytes = ProcessPeakBytes();
   summary.heap_calls_in_steps = allocations.heap_calls;
   summary.map_calls_in_steps = allocations.map_calls;
   summary.device = config_.device;
@@ -505,11 +514,16 @@ Result<TrainSummary> Trainer::Finish() {
   if (queue_) queue_->Stop();
   executor_->ScanArena();
   TrainSummary summary = Summarize();
-  summary.json = SummaryJson(summary, config_);
-  THIMBLE_TRY(folder_->Write("summary.json", summary.json));
+  const Result<void> memory = CheckMemory(summary);
+  // A checkpoint of the last step says that all files are there.
+  summary.process_peak_bytes = ProcessPeakBytes();
+  THIMBLE_TRY(folder_->Write("summary.json", SummaryJson(summary, config_)));
   if (done()) THIMBLE_TRY(SaveCheckpointNow());
-  observer_.OnFinish(summary);
-  THIMBLE_TRY(CheckMemory(summary));
+  // Without the arena, what is left to do stays below the process's peak.
+  queue_.reset();
+  executor_.reset();
+  THIMBLE_TRY(PublishSummary(*folder_, config_, observer_, summary));
+  THIMBLE_TRY(memory);
   return summary;
 }
 

@@ -1,6 +1,7 @@
 #include "thimble/device/cpu/arena.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -77,6 +78,12 @@ int64_t Arena::ResidentBytes() const {
                                     [](unsigned char bits) { return (bits & 1) != 0; });
   }
   return resident_pages * static_cast<int64_t>(page);
+}
+
+void ReturnFreeMemory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 int64_t ProcessPeakBytes() {

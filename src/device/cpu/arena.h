@@ -36,4 +36,8 @@ class Arena {
 // Largest resident set of this process so far.
 int64_t ProcessPeakBytes();
 
+// Hands what malloc keeps for later back to the operating system, so that it does not count beside
+// an arena. Does nothing where the C library cannot.
+void ReturnFreeMemory();
+
 }  // namespace thimble

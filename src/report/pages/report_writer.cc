@@ -26,6 +26,8 @@ Result<void> WriteFiles(const std::string& page_path, const std::string& page,
   return {};
 }
 
+std::string Lament(const Result<void>& written) { return "no report: " + written.error().message; }
+
 }  // namespace
 
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
@@ -48,6 +50,12 @@ Result<void> WriteComparison(const std::vector<std::string>& run_folders,
   return WriteFiles(page_path, ComparisonPage(runs), plots_folder, ComparisonPlots(runs));
 }
 
+DrawReport DrawReportHere(const OpRegistry& ops) {
+  return [&ops](const std::string& run_folder) {
+    return WriteReport(run_folder, ReportPath(run_folder), PlotsFolder(run_folder), ops);
+  };
+}
+
 void ReportWriter::OnStart(const TrainingProgram& program, const std::string& run_folder) {
   run_folder_ = run_folder;
   shown_.OnStart(program, run_folder);
@@ -55,19 +63,16 @@ void ReportWriter::OnStart(const TrainingProgram& program, const std::string& ru
 
 void ReportWriter::OnEpoch(const EpochReport& report) {
   shown_.OnEpoch(report);
-  if (every_epochs_ > 0 && report.epoch % every_epochs_ == 0) Write();
+  if (every_epochs_ == 0 || report.epoch % every_epochs_ != 0) return;
+  if (const auto written = draw_(run_folder_); !written.ok()) shown_.OnMessage(Lament(written));
 }
 
 void ReportWriter::OnFinish(const TrainSummary& summary) {
   shown_.OnFinish(summary);
-  if (Write()) shown_.OnMessage("report: " + ReportPath(run_folder_));
-}
-
-bool ReportWriter::Write() {
-  const auto written =
-      WriteReport(run_folder_, ReportPath(run_folder_), PlotsFolder(run_folder_), ops_);
-  if (!written.ok()) shown_.OnMessage("no report: " + written.error().message);
-  return written.ok();
+  const auto written = draw_(run_folder_);
+  if (!told_)
+    shown_.OnMessage(written.ok() ? "report: " + ReportPath(run_folder_) : Lament(written));
+  told_ = true;
 }
 
 }  // namespace thimble

@@ -1,7 +1,9 @@
 // Reports as files: of a run that ends, of one that goes on, of several.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "thimble/base/result.h"
@@ -24,13 +26,20 @@ Result<void> WriteReport(const std::string& run_folder, const std::string& page_
 Result<void> WriteComparison(const std::vector<std::string>& run_folders,
                              const std::string& page_path, const std::string& plots_folder);
 
+// Makes the report of a run folder where it belongs, in this process or elsewhere.
+using DrawReport = std::function<Result<void>(const std::string& run_folder)>;
+DrawReport DrawReportHere(const OpRegistry& ops);
+
 // An observer between a run and the one who shows it: passes everything on, and writes the run's
 // report at its end and every so many epochs (0: only at the end). A report that cannot be written
 // becomes a message; the run goes on.
 class ReportWriter final : public TrainObserver {
  public:
+  ReportWriter(TrainObserver& shown, int64_t every_epochs, DrawReport draw)
+      : shown_(shown), every_epochs_(every_epochs), draw_(std::move(draw)) {}
+  // Draws in this process.
   ReportWriter(TrainObserver& shown, int64_t every_epochs, const OpRegistry& ops)
-      : shown_(shown), every_epochs_(every_epochs), ops_(ops) {}
+      : ReportWriter(shown, every_epochs, DrawReportHere(ops)) {}
 
   void OnStart(const TrainingProgram& program, const std::string& run_folder) override;
   void OnStep(const Progress& progress) override { shown_.OnStep(progress); }
@@ -39,12 +48,11 @@ class ReportWriter final : public TrainObserver {
   void OnFinish(const TrainSummary& summary) override;
 
  private:
-  bool Write();
-
   TrainObserver& shown_;
   int64_t every_epochs_;
-  const OpRegistry& ops_;
+  DrawReport draw_;
   std::string run_folder_;
+  bool told_ = false;  // how the last report went; a run may end twice (publish_summary.h)
 };
 
 }  // namespace thimble

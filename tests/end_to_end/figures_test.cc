@@ -1,0 +1,166 @@
+// What the program says about memory is true: when it is followed, and when others measure.
+#include <map>
+
+#include "tests/end_to_end/thimble_fixture.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+// Options by name, so that advice can take the place of what was given.
+using Options = std::map<std::string, std::string>;
+
+Options With(Options options, const std::string& advice) {
+  const Words words = Split(advice);
+  for (size_t i = 0; i + 1 < words.size(); i += 2) options[words[i]] = words[i + 1];
+  return options;
+}
+
+std::string Text(const Options& options) {
+  std::string text;
+  for (const auto& [name, value] : options) text += " " + name + " " + value;
+  return text;
+}
+
+class FiguresEndToEnd : public ThimbleFixture {
+ protected:
+  nlohmann::json Plan(const Options& options, int exit_code = 0) const {
+    const ProcessResult result = Run("plan --json" + Text(options));
+    EXPECT_EQ(result.exit_code, exit_code) << Text(options) << "\n" << result.err;
+    return ParseObject(result.out);
+  }
+  // The plan with these options has the arena that was promised.
+  void ExpectArena(const Options& options, const nlohmann::json& arena_bytes) const {
+    EXPECT_EQ(Plan(options)["arena_bytes"], arena_bytes) << Text(options);
+  }
+  // The options of the table of techniques hold when they are taken.
+  nlohmann::json ExpectOffersHold(const Options& options) const {
+    const auto plan = Plan(options);
+    const auto& savings = plan["savings"];
+    EXPECT_EQ(savings["asked_arena_bytes"], plan["arena_bytes"]);
+    Options together = options;
+    for (const auto& offer : savings["offered"]) {
+      ExpectArena(With(options, offer["name"]), offer["arena_bytes"]);
+      together = With(together, offer["name"]);
+    }
+    ExpectArena(together, savings["together_arena_bytes"]);
+    return plan;
+  }
+  // So does every other suggestion.
+  void ExpectSuggestionsHold(const Options& options) const {
+    const auto plan = ExpectOffersHold(options);
+    for (const auto& smallest : plan["smallest"]) {
+      ExpectArena(With(options, smallest["options"]), smallest["arena_bytes"]);
+    }
+    Options budgeted = options;
+    budgeted["--budget"] = std::to_string(plan["arena_bytes"].get<int64_t>() - 1);
+    for (const auto& advice : Plan(budgeted, 3)["advice"]["fitting"]) {
+      ExpectArena(With(budgeted, advice["options"]), advice["arena_bytes"]);
+    }
+  }
+};
+
+TEST_F(FiguresEndToEnd, OffersOfAPlanHold) {
+  ExpectOffersHold({{"--model", "wrn-10-1"},
+                    {"--threads", "2"},
+                    {"--batch", "12"},
+                    {"--conv", "winograd"},
+                    {"--data", "shapes:30,7"}});
+}
+
+class SlowFigures : public FiguresEndToEnd {};
+
+TEST_F(SlowFigures, SuggestionsOfManyPlansHold) {
+  const Options model = {{"--model", "wrn-10-1"}, {"--threads", "2"}};
+  for (const char* options :
+       {"--batch 12 --data shapes:30,7", "--batch 20 --conv winograd",
+        "--batch 64 --microbatch 16 --data shapes:200,50", "--batch 30 --recompute cheap",
+        "--batch 9 --recompute optimal --scratch 128KiB", "--batch 13 --without placement",
+        "--batch 16 --bn-group 8 --microbatch 5", "--batch 1", "--batch 50 --data shapes:40,20"}) {
+    ExpectSuggestionsHold(With(model, options));
+  }
+}
+
+TEST_F(FiguresEndToEnd, ABatchIsCutToTheDataAloudAndEverywhere) {
+  const std::string data = " --model wrn-10-1 --data shapes:8,4";
+  const std::string said = "--batch 50: there are 8 training images; the batch is 8\n";
+  const ProcessResult planned = RunWell("plan --json --batch 50" + data);
+  EXPECT_EQ(planned.err, said);
+  // Bytes and tables are those of the batch that runs.
+  EXPECT_EQ(planned.out, RunWell("plan --json --batch 8" + data).out);
+  const std::string train = "train --batch 50 --out @/run --epochs 1 --json" + data;
+  const ProcessResult trained = RunWell(train);
+  EXPECT_THAT(trained.err, HasSubstr(said));
+  EXPECT_THAT(Content(At("run/config.toml")), HasSubstr("\nbatch = 8\n"));
+  EXPECT_EQ(ParseObject(trained.out)["arena_bytes"], ParseObject(planned.out)["arena_bytes"]);
+  EXPECT_EQ(ParseObject(trained.out)["config"]["batch"], 8);
+  // The same command goes on with it.
+  EXPECT_EQ(Run(train + " --resume").exit_code, 0);
+}
+
+TEST_F(FiguresEndToEnd, AbsurdBatchesAreRefusedAlike) {
+  for (const char* command : {"plan", "train --out @/run"}) {
+    ExpectRefusal(std::string(command) + " --model wrn-10-1 --batch 9223372036854775807", 2,
+                  "--batch 9223372036854775807: at most 1048576");
+  }
+}
+
+TEST_F(FiguresEndToEnd, AdviceNamesOptionsOfItsCommand) {
+  RunWell("train --model wrn-10-1 --data shapes:12,9 --batch 6 --threads 2 --steps 1 --out @/run");
+  const int64_t whole = ParseObject(RunWell("eval @/run --json").out)["arena_bytes"];
+  const ProcessResult refused = Run("eval @/run --budget " + std::to_string(whole - 1));
+  ExpectRefusal(refused, 3, "would fit: --batch 5 (", "eval");
+  EXPECT_THAT(refused.err, Not(HasSubstr("--microbatch")));
+  EXPECT_THAT(refused.err, Not(HasSubstr("--recompute")));
+  RunWell("eval @/run --batch 5 --budget " + std::to_string(whole - 1));
+  const ProcessResult training =
+      Run("train --model wrn-10-1 --data shapes:12,9 --batch 6 --budget 3MB --out @/other");
+  ExpectRefusal(training, 3, "--recompute optimal (", "train");
+  EXPECT_THAT(training.err, HasSubstr("--microbatch "));
+}
+
+TEST_F(FiguresEndToEnd, WhateverIsInARunFoldersJsonIsToldWithItsFile) {
+  RunWell("train --model wrn-10-1 --data shapes:4,2 --batch 2 --log-every 1 --out @/run");
+  for (const char* file : {"plan.json", "summary.json"}) {
+    const std::string before = Content(At("run/") + file);
+    Put(At("run/") + file, "{\"arena_bytes\":1e999}");
+    ExpectRefusal("report @/run", 2, At("run/") + file + ": has a number that is too large");
+    Put(At("run/") + file, std::string(1000, '['));
+    ExpectRefusal("report @/run", 2, At("run/") + file + ": byte 16: expected at most 16 nested");
+    Put(At("run/") + file, before);
+  }
+  std::filesystem::remove(At("run/summary.json"));  // which knows the checksum of the metrics
+  Put(At("run/metrics.jsonl"), "{\"step\":1,\"loss\":1e999}\n");
+  ExpectRefusal("report @/run", 2, "run/metrics.jsonl: line 1: expected a JSON object");
+}
+
+// The process's peak as the kernel has it at the end, wherever it was highest.
+class ProcessPeakEndToEnd : public ThimbleFixture {
+ protected:
+  void ExpectTruePeak(const std::string& options) {
+    const std::string run = At("run" + std::to_string(++runs_));
+    const ProcessResult result = RunWell("train --log-every 1 --out " + run + " " + options);
+    const int64_t told = SummaryOf(run)["process_peak_bytes"];
+    constexpr int64_t kPageBytes = 4096;
+    EXPECT_LE(std::abs(result.peak_bytes - told), 2 * kPageBytes)
+        << options << ": told " << told << ", by the kernel " << result.peak_bytes;
+    EXPECT_THAT(result.out, HasSubstr(std::to_string(told)));
+    EXPECT_THAT(Content(run + "/report.html"), HasSubstr("<h2>Memory over one step</h2>"));
+  }
+  int runs_ = 0;
+};
+
+TEST_F(ProcessPeakEndToEnd, IsTheKernelsLastWord) {
+  if (kSanitized) GTEST_SKIP() << "measures the program itself, not the sanitizer";
+  ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 4 --report-every 1 --epochs 2");
+  ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 8 --microbatch 1 --recompute optimal");
+  // The report of this one takes more than its training.
+  ExpectTruePeak("--model wrn-40-1 --data shapes:2,1 --batch 1 --steps 1 --scratch 64KiB");
+  ExpectTruePeak("--model wrn-16-4 --data shapes:32,8 --batch 32 --steps 1");
+  ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 4 --epochs 0");
+}
+
+}  // namespace
+}  // namespace thimble

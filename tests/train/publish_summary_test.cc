@@ -1,0 +1,62 @@
+#include "thimble/train/publish_summary.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/file_fixture.h"
+#include "thimble/device/cpu/arena.h"
+#include "thimble/train/metrics.h"
+
+namespace thimble {
+namespace {
+
+// An observer that takes as much memory as it is told, each time.
+class Hungry final : public TrainObserver {
+ public:
+  explicit Hungry(int64_t bytes) : bytes_(bytes) {}
+  void OnFinish(const TrainSummary& summary) override {
+    const std::vector<char> taken(static_cast<size_t>(bytes_), 1);
+    seen = summary.process_peak_bytes + 0 * taken[0];
+    ++times;
+  }
+  int64_t seen = 0;
+  int times = 0;
+
+ private:
+  int64_t bytes_;
+};
+
+class PublishSummaryTest : public FileFixture {
+ protected:
+  PublishSummaryTest() {
+    config_.out = folder_ + "/run";
+    folder_of_run_.emplace(RunFolder::Open(config_).value());
+  }
+  TrainSummary Publish(TrainObserver& observer) {
+    TrainSummary summary;
+    EXPECT_TRUE(PublishSummary(*folder_of_run_, config_, observer, summary).ok());
+    EXPECT_EQ(summary.json, Content(config_.out + "/summary.json"));
+    return summary;
+  }
+  TrainConfig config_;
+  std::optional<RunFolder> folder_of_run_;
+};
+
+TEST_F(PublishSummaryTest, OnceWhereTheObserverTakesNothing) {
+  Hungry observer(1);
+  const TrainSummary summary = Publish(observer);
+  EXPECT_EQ(observer.times, 1);
+  EXPECT_EQ(summary.process_peak_bytes, ProcessPeakBytes());
+}
+
+TEST_F(PublishSummaryTest, AgainWhereTheObserverRaisesThePeak) {
+  // Twice what the process ever had.
+  Hungry observer(2 * ProcessPeakBytes());
+  const TrainSummary summary = Publish(observer);
+  EXPECT_GE(observer.times, 2);
+  EXPECT_GE(summary.process_peak_bytes, 2 * ProcessPeakBytes() / 3);
+  EXPECT_EQ(summary.process_peak_bytes, ProcessPeakBytes());
+  EXPECT_EQ(SummaryFromJson(summary.json)->process_peak_bytes, ProcessPeakBytes());
+}
+
+}  // namespace
+}  // namespace thimble

@@ -22,9 +22,11 @@
 #include "thimble/train/options.h"
 #include "thimble/train/publish_summary.h"
 #include "thimble/train/run_folder.h"
+#include "thimble/train/run_measurements.h"
 #include "thimble/train/run_settings.h"
 #include "thimble/train/run_state.h"
 #include "thimble/train/schedule.h"
+#include "thimble/train/step_clock.h"
 #include "thimble/train/step_queue.h"
 #include "thimble/train/stop_signal.h"
 
@@ -85,13 +87,9 @@ class Trainer {
   Result<void> SaveWeights(const std::string& name);
   Result<TrainSummary> Finish();
   TrainSummary Summarize() const;
-  Result<void> CheckMemory(const TrainSummary& summary) const;
 
   double Rate(int64_t step) const {
     return LearningRate(schedule_, schedule_span_, config_.learning_rate, step);
-  }
-  double ImagesPerSecond() const {
-    return step_seconds_ > 0 ? static_cast<double>(step_samples_) / step_seconds_ : 0;
   }
   bool checkpoint_due(int64_t step) const {
     return config_.checkpoint_every > 0 ? step % config_.checkpoint_every == 0 : epoch_ends(step);
@@ -131,11 +129,7 @@ class Trainer {
   std::optional<StopSignal> stop_;  // from the very start: a run is stopped politely or not at all
   Clock::time_point started_;
   double seconds_before_ = 0;  // by earlier sessions of this run
-  // Plain steps of this session, for the rate: audited ones are left out. A step is timed from the
-  // end of the one before where that was under way.
-  Clock::time_point step_started_;
-  double step_seconds_ = 0;
-  int64_t step_samples_ = 0;
+  StepClock step_clock_;       // of this session
 };
 
 std::string Trainer::Target() const {
@@ -308,7 +302,7 @@ bool Trainer::MayLaunch() const {
 }
 
 Result<void> Trainer::Launch() {
-  if (queue_->empty()) step_started_ = Clock::now();
+  if (queue_->empty()) step_clock_.Begin();
   THIMBLE_TRY(queue_->Launch(Rate(launched_)));
   ++launched_;
   return {};
@@ -326,12 +320,7 @@ Result<void> Trainer::Collect() {
   const FinishedRun run = queue_->Collect();
   const int64_t count = batches_->CountAt(state_.step);
   const double rate = Rate(state_.step);
-  const Clock::time_point now = Clock::now();
-  if (!run.audited) {
-    step_seconds_ += std::chrono::duration<double>(now - step_started_).count();
-    step_samples_ += count;
-  }
-  step_started_ = now;
+  step_clock_.End(count, run.audited);
   THIMBLE_TRY(CheckFinite("loss", run.loss));
   state_.loss_sum += run.loss * static_cast<double>(count);
   state_.correct += run.correct;
@@ -377,7 +366,7 @@ Result<void> Trainer::LogStep(double loss, double learning_rate) {
   const auto samples = static_cast<double>(state_.samples);
   observer_.OnStep({state_.step, schedule_span_.num_steps, schedule_span_.steps_per_epoch,
                     state_.loss_sum / samples, static_cast<double>(state_.correct) / samples,
-                    learning_rate, ImagesPerSecond(), program_.program.arena_bytes});
+                    learning_rate, step_clock_.samples_per_second(), program_.program.arena_bytes});
   if (state_.step % config_.log_every != 0) return {};
   return metrics_->Append(StepMetrics(state_.step, loss, learning_rate));
 }
@@ -445,8 +434,8 @@ Result<void> Trainer::SaveCheckpointNow() {
 }
 
 TrainSummary Trainer::Summarize() const {
-  const AllocationCounts allocations = executor_->allocations_in_runs();
   TrainSummary summary;
+  AddMeasurements(*executor_, summary);
   summary.run_folder = folder_->path();
   summary.finished = done();
   summary.stop_signal = done() ? 0 : stop_->number();
@@ -459,24 +448,12 @@ TrainSummary Trainer::Summarize() const {
   summary.best_accuracy = state_.best_accuracy;
   summary.best_epoch = state_.best_epoch;
   summary.seconds = seconds_before_ + SecondsSince(started_);
-  summary.images_per_second = ImagesPerSecond();
+  summary.images_per_second = step_clock_.samples_per_second();
   summary.parameters = CountParameters(program_.main_plan().graph);
   summary.plain_arena_bytes = plain_arena_bytes_;
-  summary.arena_bytes = static_cast<int64_t>(program_.program.arena_bytes);
   summary.lower_bound_bytes = static_cast<int64_t>(program_.main_plan().lower_bound_bytes);
-  summary.planned_peak_bytes = static_cast<int64_t>(executor_->planned_peak_bytes());
-  summary.measured_peak_bytes = static_cast<int64_t>(executor_->audit().measured_peak_bytes());
-  summary.arena_resident_bytes = executor_->device().ArenaResidentBytes();
-  summary.heap_calls_in_steps = allocations.heap_calls;
-  summary.map_calls_in_steps = allocations.map_calls;
-  summary.device = config_.device;
-  summary.device_name = executor_->device().name();
   summary.math = ResolvedMath(config_);
-  summary.device_memory = executor_->device().memory();
-  summary.device_allocations = executor_->device().allocation_calls();
-  summary.device_allocations_in_steps = executor_->device_allocations_in_runs();
   summary.simd = ActiveSimdTarget();
-  summary.threads = executor_->pool().num_threads();
   summary.metrics_bytes = metrics_->size_bytes();
   summary.metrics_checksum = metrics_->checksum();
   summary.command = CommandOf(config_);
@@ -485,36 +462,13 @@ TrainSummary Trainer::Summarize() const {
   return summary;
 }
 
-Result<void> Trainer::CheckMemory(const TrainSummary& summary) const {
-  const auto& faults = executor_->audit().faults();
-  if (!faults.empty()) {
-    return Failed(fmt::format("planned and measured memory differ in {} places; the first: {}",
-                              faults.size(), faults.front()));
-  }
-  if (summary.planned_peak_bytes != summary.measured_peak_bytes) {
-    return Failed(fmt::format("planned peak {} bytes, measured {}", summary.planned_peak_bytes,
-                              summary.measured_peak_bytes));
-  }
-  if (summary.device_allocations_in_steps != 0) {
-    return Failed(fmt::format("{} allocated memory {} times during steps", summary.device,
-                              summary.device_allocations_in_steps));
-  }
-  // Elsewhere the driver keeps books of its own on the heap.
-  if (DeviceOf(config_) != DeviceKind::kCpu) return {};
-  if (summary.heap_calls_in_steps != 0 || summary.map_calls_in_steps != 0) {
-    return Failed(fmt::format("memory was allocated during steps: {} heap and {} mapping calls",
-                              summary.heap_calls_in_steps, summary.map_calls_in_steps));
-  }
-  return {};
-}
-
 Result<TrainSummary> Trainer::Finish() {
   // Epochs end with weights; a run that was stopped, or had no steps, has some too.
   if (!done() || state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
   if (queue_) queue_->Stop();
   executor_->ScanArena();
   TrainSummary summary = Summarize();
-  const Result<void> memory = CheckMemory(summary);
+  const Result<void> memory = CheckMeasurements(*executor_, summary);
   // A checkpoint of the last step says that all files are there.
   summary.process_peak_bytes = ProcessPeakBytes();
   THIMBLE_TRY(folder_->Write("summary.json", SummaryJson(summary, config_)));

@@ -99,10 +99,10 @@ TEST(ThreadPool, AThreadThatCannotBeStartedIsAnError) {
 TEST(ThreadPoolDeathTest, AThreadThatCannotBeStarted) {
   EXPECT_DEATH(
       {
-        const ScarceThreads scarce(1);
+        const ScarceThreads scarce(0);
         ThreadPool pool(3);
       },
-      "cannot start worker thread 2 of 2: .*; try --threads 2");
+      "cannot start worker thread 1 of 2: .*; try --threads 1");
 }
 
 TEST(ThreadPoolDeathTest, NeedsAThread) { EXPECT_DEATH(ThreadPool(0), "a pool of 0 threads"); }

@@ -1,8 +1,8 @@
 #include <memory>
 
 #include "apps/thimble/command.h"
-#include "thimble/base/standard_streams.h"
 #include "thimble/base/atomic_file.h"
+#include "thimble/base/standard_streams.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/profile_csv.h"

@@ -37,6 +37,18 @@ bool InParts(const TrainConfig& config) {
   return config.microbatch > 0 && config.microbatch < config.batch;
 }
 
+// Whether something was planned, and is small enough. (A limit for recompute may be out of reach.)
+Result<bool> IsWithin(const Result<int64_t>& arena_bytes, int64_t budget_bytes) {
+  if (arena_bytes.ok()) return *arena_bytes <= budget_bytes;
+  if (arena_bytes.error().kind == ErrorKind::kDoesNotFit) return false;
+  return arena_bytes.error();
+}
+
+Result<int64_t> ArenaOf(const PlanSizer& sizer, const TrainConfig& config) {
+  THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(config));
+  return size.arena_bytes;
+}
+
 // As large a part as fits, in plans of full batches: near the truth for any data.
 Result<int64_t> LargestPartWithin(const TrainConfig& config, int64_t most, const PlanSizer& sizer) {
   const PlanSizer full_batches(sizer.model(), ImageCounts{}, sizer.ops());
@@ -44,8 +56,7 @@ Result<int64_t> LargestPartWithin(const TrainConfig& config, int64_t most, const
     TrainConfig tried = config;
     tried.batch = InParts(config) ? 2 * part : part;
     tried.microbatch = InParts(config) ? part : 0;
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, full_batches.Of(tried));
-    return size.arena_bytes <= config.budget_bytes;
+    return IsWithin(ArenaOf(full_batches, tried), config.budget_bytes);
   });
 }
 
@@ -73,8 +84,7 @@ class Adviser {
 
   const TrainConfig& all() const { return all_.config; }
   Result<bool> Fits(const TrainConfig& tried) const {
-    THIMBLE_ASSIGN_OR_RETURN(const int64_t arena_bytes, arena_of_(tried));
-    return arena_bytes <= config_.budget_bytes;
+    return IsWithin(arena_of_(tried), config_.budget_bytes);
   }
 
   // `ask` changes a configuration as the options would.
@@ -102,12 +112,14 @@ class Adviser {
   };
 
   Result<void> Try(const Candidate& candidate) {
-    THIMBLE_ASSIGN_OR_RETURN(const int64_t arena_bytes, arena_of_(candidate.config));
+    const Result<int64_t> arena_bytes = arena_of_(candidate.config);
+    THIMBLE_ASSIGN_OR_RETURN(const bool fits, IsWithin(arena_bytes, config_.budget_bytes));
     ++num_tried_;
-    Advice tried{candidate.options, arena_bytes, candidate.exactness};
-    if (arena_bytes <= config_.budget_bytes) {
+    if (!arena_bytes.ok()) return {};
+    Advice tried{candidate.options, *arena_bytes, candidate.exactness};
+    if (fits) {
       advice_.fitting.push_back(std::move(tried));
-    } else if (!advice_.smallest || arena_bytes < advice_.smallest->arena_bytes) {
+    } else if (!advice_.smallest || *arena_bytes < advice_.smallest->arena_bytes) {
       advice_.smallest = std::move(tried);
     }
     return {};
@@ -174,8 +186,9 @@ Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& s
     const int64_t part = LargestPart(tried, images);
     // As a whole, a batch of one microbatch needs no sums of gradients.
     if (InParts(tried) && part > part_limit) continue;
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(tried));
-    if (size.arena_bytes <= config.budget_bytes) return tried.batch;
+    THIMBLE_ASSIGN_OR_RETURN(const bool within,
+                             IsWithin(ArenaOf(sizer, tried), config.budget_bytes));
+    if (within) return tried.batch;
     part_limit = std::min(part_limit, part - 1);
   }
   return 0;
@@ -183,10 +196,7 @@ Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& s
 
 Result<BudgetAdvice> AdviseTraining(const TrainConfig& config, const PlanSizer& sizer) {
   THIMBLE_ASSIGN_OR_RETURN(const PlanSize asked_size, sizer.Of(config));
-  Adviser adviser(config, [&](const TrainConfig& tried) -> Result<int64_t> {
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(tried));
-    return size.arena_bytes;
-  });
+  Adviser adviser(config, [&](const TrainConfig& tried) { return ArenaOf(sizer, tried); });
   THIMBLE_ASSIGN_OR_RETURN(const int64_t batch, LargestBatchWithin(config, sizer));
   if (batch > 0) {
     THIMBLE_TRY(adviser.Try(fmt::format("--batch {}", batch),

@@ -57,20 +57,28 @@ Result<std::vector<Offer>> Offers(const TrainConfig& config, const PlanSizer& si
   return offers;
 }
 
+// A limit for recompute may be out of reach with passes left out: then as small as can be.
+Result<PlanSize> SizeOf(const PlanSizer& sizer, TrainConfig config) {
+  const auto size = sizer.Of(config);
+  if (size.ok() || size.error().kind != ErrorKind::kDoesNotFit) return size;
+  config.recompute = "optimal";
+  return sizer.Of(config);
+}
+
 Result<void> FindAlways(const PlanSizer& sizer, const TrainConfig& asked, Savings& savings) {
   std::vector<PassInfo> passes = OptionalPasses();
   std::erase_if(passes, [](const PassInfo& pass) { return !pass.saves_bytes; });
   TrainConfig bare = asked;
   for (const PassInfo& pass : passes) bare.without.emplace(pass.name);
-  THIMBLE_ASSIGN_OR_RETURN(const PlanSize without, sizer.Of(bare));
+  THIMBLE_ASSIGN_OR_RETURN(const PlanSize without, SizeOf(sizer, bare));
   savings.bare_arena_bytes = without.arena_bytes;
   for (const PassInfo& pass : passes) {
     TrainConfig alone = bare;
     alone.without.erase(std::string(pass.name));
     TrainConfig left_out = asked;
     left_out.without.emplace(pass.name);
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(alone));
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize others, sizer.Of(left_out));
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, SizeOf(sizer, alone));
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize others, SizeOf(sizer, left_out));
     savings.always.push_back({std::string(pass.name), std::string(Name(pass.exactness)),
                               std::string(pass.what), size.arena_bytes, size.step_flops,
                               others.arena_bytes});

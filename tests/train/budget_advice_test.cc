@@ -130,6 +130,16 @@ TEST_F(BudgetAdviceTest, NoBatchBelowAMicrobatch) {
   EXPECT_EQ(*LargestBatchWithin(config_, Sizer()), 0);
 }
 
+// Larger parts cannot be planned at all.
+TEST_F(BudgetAdviceTest, OfALimitForRecompute) {
+  config_.recompute = "optimal";
+  config_.recompute = fmt::format("optimal:{}", ArenaOf(config_));
+  config_.budget_bytes = ArenaOf(config_) - 1;
+  const auto advice = AdviseTraining(config_, Sizer());
+  ASSERT_TRUE(advice.ok()) << advice.error().message;
+  ExpectTrue(*advice);
+}
+
 TEST_F(BudgetAdviceTest, SaysWhereNothingFits) {
   config_.budget_bytes = 1000;
   const BudgetAdvice advice = AdviseTraining(config_, Sizer()).value();

@@ -1,5 +1,6 @@
 #include "thimble/train/savings.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -106,6 +107,17 @@ TEST_F(SavingsTest, OfferedScratchCanBePlannedWith) {
   config_.scratch_bytes = 512 << 10;
   EXPECT_EQ(savings.offered.back().arena_bytes, ArenaOf(config_));
   EXPECT_EQ(Find().offered.back().name, "--recompute blocks");
+}
+
+// Which is within reach with all passes only.
+TEST_F(SavingsTest, OfALimitForRecompute) {
+  config_.recompute = "optimal";
+  config_.recompute = fmt::format("optimal:{}", ArenaOf(config_));
+  const Savings savings = Find();
+  EXPECT_EQ(savings.asked_arena_bytes, ArenaOf(config_));
+  EXPECT_GT(savings.bare_arena_bytes, savings.asked_arena_bytes);
+  config_.batch = 8;  // out of reach
+  EXPECT_FALSE(FindSavings(config_, Sizer()).ok());
 }
 
 TEST_F(SavingsTest, WhatIsThereIsNotOffered) {

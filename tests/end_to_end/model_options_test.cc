@@ -55,7 +55,7 @@ TEST_F(ModelOptionsEndToEnd, GoesOnAfterAStopBitForBit) {
   // Stopped in the second epoch, whose draws are not those of the first.
   Train("run", options + "2 --steps 4");
   EXPECT_FALSE(WeightsOf(At("run")) == WeightsOf(whole));
-  Train("run", options + "1 --resume");
+  Train("run", options + "1 --resume --extend");
   EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(whole));
 }
 
@@ -137,7 +137,7 @@ TEST_F(CudaModelOptionsEndToEnd, SameBitsTwiceAndAfterAStop) {
     EXPECT_EQ(SummaryOf(one)["planned_peak_bytes"], SummaryOf(one)["measured_peak_bytes"]);
     ExpectSameRun(one, Train(std::string("two-") + model, base));
     Train(std::string("run-") + model, base + " --steps 4");
-    EXPECT_TRUE(WeightsOf(Train(std::string("run-") + model, base + " --resume")) ==
+    EXPECT_TRUE(WeightsOf(Train(std::string("run-") + model, base + " --resume --extend")) ==
                 WeightsOf(one));
   }
 }

@@ -95,7 +95,7 @@ TEST_F(ReportEndToEnd, ARunThatWasKilled) {
 TEST_F(ReportEndToEnd, WhatIsNoRun) {
   ExpectRefusal("report @", 2, "is no run folder: there is no config.toml in it");
   ExpectRefusal("report @/nothing", 2, "is no run folder");
-  ExpectRefusal("report", 2, "runs is required");
+  ExpectRefusal("report", 2, "report: expected RUN...");
   RunWell(Training("run"));
   ExpectRefusal("report @/run @/nothing --out @/x.html", 2, "nothing: is no run folder");
   EXPECT_FALSE(std::filesystem::exists(At("x.html")));

@@ -20,7 +20,14 @@ class RunMeasurements : public testing::Test {
     return verdict.error().message;
   }
 
-  TinyRun run_;
+  // The ring is filled by the training loop, which does not run here.
+  static TrainConfig WithoutRing() {
+    TrainConfig config = TinyConfig();
+    config.prefetch = 0;
+    return config;
+  }
+
+  TinyRun run_{WithoutRing()};
   TrainSummary summary_;
 };
 

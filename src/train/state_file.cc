@@ -134,8 +134,8 @@ std::string FindNotFinite(std::span<const StoredTensor> tensors) {
     const auto found =
         std::ranges::find_if(elements, [](float element) { return !std::isfinite(element); });
     if (found == elements.end()) continue;
-    return fmt::format("tensor {} has {} at element {}", QuoteName(tensor.name), *found,
-                       found - elements.begin());
+    return fmt::format("tensor {} has {} at element {}", QuoteName(tensor.name),
+                       std::isnan(*found) ? "nan" : "an infinite number", found - elements.begin());
   }
   return {};
 }

@@ -171,10 +171,11 @@ TEST_F(TerminalEndToEnd, DumbTerminalsAndPipesGetPlainText) {
 }
 
 // One line rewritten in place, narrower than the terminal, which the terminal itself says.
+// Long enough that the bar is drawn, every 0.2 s, on fast machines too.
 TEST_F(TerminalEndToEnd, ProgressNeverWraps) {
   const std::string training = ThimbleBinary() +
                                " train --model wrn-10-1 --data shapes:120,4 --batch 2 --threads 1 "
-                               "--eval-every 0 --out " +
+                               "--epochs 12 --eval-every 0 --out " +
                                At("run") + " >/dev/null";
   const ProcessResult result =
       RunProcess({"/usr/bin/env", "-u", "COLUMNS", "TERM=xterm", "/usr/bin/script", "-qec",

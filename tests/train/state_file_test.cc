@@ -1,6 +1,8 @@
 #include "thimble/train/state_file.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <vector>
 
@@ -177,6 +179,40 @@ TEST_F(StateFileTest, FullDiskLeavesThePreviousFile) {
   Model loaded;
   ASSERT_TRUE(LoadTensors(path_, loaded.Tensors(), LoadRule::kExact).ok());
   EXPECT_EQ(loaded, saved_);
+}
+
+TEST(FindNotFinite, NamesTheFirst) {
+  std::vector<float> good = {1, -3e38F, 0};
+  std::vector<float> bad = {1, 2, std::numeric_limits<float>::infinity(), std::nanf("")};
+  std::vector<int32_t> whole = {0x7fc00000};  // a NaN, were it a float
+  const StoredTensor fine{"fine", {good.data(), DType::kF32, {3}}, FileLayout::kAsStored};
+  const StoredTensor numbers{"numbers", {whole.data(), DType::kI32, {1}}, FileLayout::kAsStored};
+  const StoredTensor wild{"wild", {bad.data(), DType::kF32, {2, 2}}, FileLayout::kAsStored};
+  EXPECT_EQ(FindNotFinite({}), "");
+  EXPECT_EQ(FindNotFinite(std::vector{fine, numbers}), "");
+  EXPECT_EQ(FindNotFinite(std::vector{fine, wild}),
+            "tensor \"wild\" has an infinite number at element 2");
+  bad[2] = -std::nanf("");
+  EXPECT_EQ(FindNotFinite(std::vector{wild}), "tensor \"wild\" has nan at element 2");
+}
+
+using LoadWeightsTest = FileFixture;
+
+TEST_F(LoadWeightsTest, OnlyFiniteOnes) {
+  std::vector<float> weights = {1, 2, 3, 4};
+  const std::vector<StoredTensor> tensors = {
+      {"w", {weights.data(), DType::kF32, {4}}, FileLayout::kAsStored}};
+  ASSERT_TRUE(SaveTensors(path_, tensors, {}).ok());
+  EXPECT_TRUE(LoadWeights(path_, tensors).ok());
+  weights[3] = std::nanf("");
+  ASSERT_TRUE(SaveTensors(path_, tensors, {}).ok());
+  const auto loaded = LoadWeights(path_, tensors);
+  ASSERT_FALSE(loaded.ok());
+  EXPECT_EQ(loaded.error().kind, ErrorKind::kBadInput);
+  EXPECT_EQ(loaded.error().message,
+            path_ +
+                ": tensor \"w\" has nan at element 3: weights must be finite; these come from a "
+                "run that diverged");
 }
 
 }  // namespace

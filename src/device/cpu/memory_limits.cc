@@ -18,11 +18,11 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kKiB = 1024;
 
 // Growth of the process between the mapping of the arena and its end, the arena left out, measured
-// in trainings with reports: 3.3 MiB with 104 steps of plans (wrn-10-1), 6.5 with 308, 9.0 with
-// 440, 9.7 with 629 (wrn-28-2 in parts), 27 with 1872 (wrn-100-1, everything rebuilt). The sum of
-// the two is 1 to 5 MiB more in each case.
-constexpr int64_t kBesideBytes = 3 * kMiB;
-constexpr int64_t kBesideBytesPerStep = 16 * kKiB;
+// in trainings whose report another process draws: 1.3 MiB with 104 steps of plans (wrn-10-1), 3.1
+// with 413, 4.4 with 629 (wrn-28-2 in parts). The sum of the two is 1.5 to 2.5 MiB more in each
+// case.
+constexpr int64_t kBesideBytes = 2 * kMiB;
+constexpr int64_t kBesideBytesPerStep = 8 * kKiB;
 // Of a thread's stack, what the kernel needs for it included; 27 KiB measured.
 constexpr int64_t kTouchedBytesPerThread = 32 * kKiB;
 

@@ -23,7 +23,10 @@ class FileFixture : public testing::Test {
     folder_ = ::mkdtemp(pattern.data());
     path_ = folder_ + "/file.safetensors";
   }
-  ~FileFixture() override { std::filesystem::remove_all(folder_); }
+  ~FileFixture() override {
+    std::error_code ignored;  // a process that was killed may have left another one there
+    std::filesystem::remove_all(folder_, ignored);
+  }
 
   std::string folder_;
   std::string path_;

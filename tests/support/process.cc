@@ -111,7 +111,10 @@ ProcessResult Process::Wait() {
   int status = 0;
   rusage usage = {};
   THIMBLE_CHECK(::wait4(std::exchange(pid_, -1), &status, 0, &usage) > 0, "errno {}", errno);
-  result_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  for (const timeval& time : {usage.ru_utime, usage.ru_stime}) {
+    result_.cpu_seconds +=
+        static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  }
   if (WIFEXITED(status)) result_.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) result_.signal = WTERMSIG(status);
   result_.peak_bytes = int64_t{usage.ru_maxrss} * 1024;

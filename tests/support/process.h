@@ -30,7 +30,7 @@ struct ProcessResult {
   bool timed_out = false;
   std::string out;
   std::string err;
-  double seconds = 0;
+  double cpu_seconds = 0;  // of all its threads; other programs do not add to it
   int64_t peak_bytes = 0;  // largest resident set
 };
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "bench/train_flags.h"
+#include "thimble/base/json.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/cost.h"
@@ -180,7 +180,7 @@ Result<MachinePeaks> StepTimer::MeasurePeaks() {
 std::string StepTimer::ToJson() const {
   const double median = step_seconds_[step_seconds_.size() / 2];
   const double flops = static_cast<double>(StepCost(program_.program, BuiltinOps()).step_flops);
-  nlohmann::json line = {
+  Json line{
       {"model", config_.model},
       {"batch", program_.batch},
       {"microbatch", program_.microbatch},
@@ -197,7 +197,7 @@ std::string StepTimer::ToJson() const {
     line["threads"] = executor_->pool().num_threads();
     line["simd"] = ActiveSimdTarget();
   }
-  return line.dump();
+  return line.Dump();
 }
 
 std::string StepTimer::OpTable(const MachinePeaks& peaks) const {

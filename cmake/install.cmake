@@ -14,9 +14,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION include/thimble
   PATTERN "*-inl.h" EXCLUDE
   REGEX "/src/ops/[^/.]+$" EXCLUDE
   PATTERN "safetensors_parser.h" EXCLUDE
-  PATTERN "toml_parser.h" EXCLUDE
-  PATTERN "json_member.h" EXCLUDE
-  PATTERN "json_text.h" EXCLUDE)
+  PATTERN "toml_parser.h" EXCLUDE)
 
 configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/thimbleConfig.cmake.in
   ${CMAKE_BINARY_DIR}/thimbleConfig.cmake INSTALL_DESTINATION ${package_folder})

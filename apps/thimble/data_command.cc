@@ -1,7 +1,7 @@
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/json.h"
 #include "thimble/train/dump_batches.h"
 #include "thimble/train/options.h"
 #include "thimble/train/training_program.h"
@@ -32,17 +32,17 @@ Result<int> RunData(const DataFlags& flags) {
   const ImageFormat& format = data.train->format();
   const ImageCounts counts = CountsOf(data);
   if (flags.json) {
-    Print("{}\n", nlohmann::ordered_json{{"data", data.name},
-                                         {"height", format.height},
-                                         {"width", format.width},
-                                         {"channels", format.channels},
-                                         {"classes", format.classes},
-                                         {"train", counts.train},
-                                         {"validation", counts.validation},
-                                         {"test", counts.test},
-                                         {"mean", format.mean},
-                                         {"std", format.std}}
-                      .dump(1));
+    Print("{}\n", Json{{"data", data.name},
+                       {"height", format.height},
+                       {"width", format.width},
+                       {"channels", format.channels},
+                       {"classes", format.classes},
+                       {"train", counts.train},
+                       {"validation", counts.validation},
+                       {"test", counts.test},
+                       {"mean", format.mean},
+                       {"std", format.std}}
+                      .Dump(1));
   } else {
     Print("{}: {}x{}x{}, {} classes; {} train, {} validation, {} test images\n", data.name,
           format.height, format.width, format.channels, format.classes, counts.train,

@@ -1,9 +1,9 @@
 #include <fmt/ranges.h>
 
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/json.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/model/image_classifier.h"
 
@@ -12,13 +12,12 @@ namespace {
 
 void PrintModels(bool json) {
   if (json) {
-    auto list = nlohmann::ordered_json::array();
+    Json list;
     for (const ModelFamily& family : ModelFamilies()) {
       list.push_back(
           {{"pattern", family.pattern}, {"what", family.what}, {"example", family.example}});
     }
-    Print("{}\n",
-          nlohmann::ordered_json{{"models", list}, {"simd", SupportedSimdTargets()}}.dump(1));
+    Print("{}\n", Json{{"models", list}, {"simd", SupportedSimdTargets()}}.Dump(1));
     return;
   }
   for (const ModelFamily& family : ModelFamilies()) {

@@ -1,59 +1,50 @@
-// Members of JSON objects that come from files, taken over without trust. For sources only: users
-// need not have the library.
+// Members of JSON objects that come from files, taken over without trust.
 #pragma once
 
 #include <concepts>
 #include <cstdint>
-#include <limits>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+
+#include "thimble/base/json.h"
 
 namespace thimble {
 
 // Each says whether the JSON is what the member wants and, if it is, takes it over.
-inline bool FromJson(const nlohmann::ordered_json& json, std::string& text) {
+inline bool FromJson(const Json& json, std::string& text) {
   if (!json.is_string()) return false;
-  text = json.get<std::string>();
+  text = json.text();
   return true;
 }
-inline bool FromJson(const nlohmann::ordered_json& json, bool& flag) {
+inline bool FromJson(const Json& json, bool& flag) {
   if (!json.is_boolean()) return false;
-  flag = json.get<bool>();
+  flag = json.boolean();
   return true;
 }
-inline bool FromJson(const nlohmann::ordered_json& json, double& number) {
+inline bool FromJson(const Json& json, double& number) {
   if (!json.is_number()) return false;
-  number = json.get<double>();
+  number = json.number();
   return true;
 }
 // null where it is not known.
-inline bool FromJson(const nlohmann::ordered_json& json, std::optional<double>& number) {
+inline bool FromJson(const Json& json, std::optional<double>& number) {
   number.reset();
   return json.is_null() || FromJson(json, number.emplace());
 }
 // Whole numbers that the type can hold.
 template <std::integral T>
-bool FromJson(const nlohmann::ordered_json& json, T& number) {
-  if (!json.is_number_integer()) return false;
-  if (json.is_number_unsigned()) {
-    if (json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<T>::max())) return false;
-  } else if (std::unsigned_integral<T> ||
-             json.get<int64_t>() < static_cast<int64_t>(std::numeric_limits<T>::min())) {
-    return false;
-  }
-  number = json.get<T>();
-  return true;
+bool FromJson(const Json& json, T& number) {
+  const std::optional<T> value = json.integer<T>();
+  if (value) number = *value;
+  return value.has_value();
 }
 
 // The other way.
 template <class T>
-nlohmann::ordered_json ToJson(const T& member) {
+Json ToJson(const T& member) {
   return member;
 }
-inline nlohmann::ordered_json ToJson(const std::optional<double>& number) {
-  return number ? nlohmann::ordered_json(*number) : nlohmann::ordered_json();
-}
+inline Json ToJson(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
 // What each wants, for messages.
 inline const char* ExpectedOf(const std::string&) { return "a text"; }

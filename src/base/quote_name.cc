@@ -2,8 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -30,8 +31,7 @@ std::string WithoutMiddle(std::string line) {
 }  // namespace
 
 std::string QuoteName(std::string_view name) {
-  const std::string text = nlohmann::json(name.substr(0, kQuotedBytes))
-                               .dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  const std::string text = AsciiJsonString(name.substr(0, kQuotedBytes));
   return name.size() > kQuotedBytes ? text + "..." : text;
 }
 

@@ -47,6 +47,12 @@ inline Error WithContext(const std::string& context, Error error) {
   return error;
 }
 
+namespace internal {
+// value() of a failed Result, error() of one that succeeded: the programmer was wrong.
+[[noreturn]] void NoValue(const Error& error);
+[[noreturn]] void NoError();
+}  // namespace internal
+
 template <class T>
 class [[nodiscard]] Result {
  public:
@@ -68,13 +74,13 @@ class [[nodiscard]] Result {
 
   // Requires !ok().
   const Error& error() const {
-    THIMBLE_CHECK(!ok(), "error() of a Result that holds a value");
+    if (ok()) internal::NoError();
     return std::get<1>(state_);
   }
 
  private:
   void Checked() const {
-    THIMBLE_CHECK(ok(), "value() of a failed Result: {}", std::get<1>(state_).message);
+    if (!ok()) internal::NoValue(std::get<1>(state_));
   }
   std::variant<T, Error> state_;
 };
@@ -88,7 +94,7 @@ class [[nodiscard]] Result<void> {
   bool ok() const { return !error_.has_value(); }
   explicit operator bool() const { return ok(); }
   const Error& error() const {
-    THIMBLE_CHECK(!ok(), "error() of a Result that succeeded");
+    if (ok()) internal::NoError();
     return *error_;
   }
 

@@ -4,15 +4,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <nlohmann/json.hpp>
 
 #include "thimble/base/json_member.h"
-#include "thimble/base/json_text.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Members with their names, the same for both directions.
 template <class Step, class Visit>
@@ -87,7 +83,7 @@ void AppendList(std::string_view name, const Elements& elements, const VisitElem
     Json json;
     visit_element(element, ToMember{json});
     text += between;
-    text += JsonText(json);
+    text += json.Dump();
     between = ",\n";
   }
   text += ']';
@@ -103,7 +99,7 @@ void AppendPlan(const PlanRecord& plan, std::string& text) {
     categories[std::string(Name(static_cast<Category>(index)))] = account.at_peak[index];
   }
   categories["gaps"] = account.gap_bytes;
-  text += JsonText(totals);
+  text += totals.Dump();
   text.pop_back();  // the brace: more follows
   const auto technique = [](const auto& element, const auto& to) { VisitTechnique(element, to); };
   const auto step = [](const auto& element, const auto& to) { VisitStep(element, to); };
@@ -143,7 +139,7 @@ bool Convert(const Json& json, size_t& number) {
 bool Convert(const Json& json, Category& category) {
   for (size_t index = 0; index < kNumCategories; ++index) {
     const auto candidate = static_cast<Category>(index);
-    if (json.is_string() && json.get_ref<const std::string&>() == Name(candidate)) {
+    if (json.is_string() && json.text() == Name(candidate)) {
       category = candidate;
       return true;
     }
@@ -174,9 +170,9 @@ struct FromMember {
   const std::string& where;
   template <class T>
   void operator()(const char* name, T& member) const {
-    const auto found = json.find(name);
-    if (found == json.end() && MayBeMissing(name)) return;
-    if (found == json.end() || !Convert(*found, member)) {
+    const Json* found = json.Find(name);
+    if (found == nullptr && MayBeMissing(name)) return;
+    if (found == nullptr || !Convert(*found, member)) {
       reader.Fail(fmt::format("{}.{}", where, name), Expected(member));
     }
   }
@@ -185,8 +181,8 @@ struct FromMember {
 template <class Element, class VisitElement>
 void ReadList(Reader& reader, const Json& parent, const std::string& where, const char* name,
               const VisitElement& visit_element, std::vector<Element>& elements) {
-  const auto list = parent.find(name);
-  if (list == parent.end() || !list->is_array()) {
+  const Json* list = parent.Find(name);
+  if (list == nullptr || !list->is_array()) {
     return reader.Fail(fmt::format("{}.{}", where, name), "a list");
   }
   for (size_t index = 0; index < list->size() && !reader.failed(); ++index) {
@@ -283,8 +279,8 @@ Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
   ProgramRecord record;
   Reader reader;
   FromMember{reader, json, "top"}("arena_bytes", record.arena_bytes);
-  const auto plans = json.find("plans");
-  if (plans == json.end() || !plans->is_array() || plans->empty()) {
+  const Json* plans = json.Find("plans");
+  if (plans == nullptr || !plans->is_array() || plans->empty()) {
     reader.Fail("plans", "a list with at least one plan");
   }
   if (!reader.failed() && plans->size() > kMaxPlans) {

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "thimble/base/json.h"
 #include "thimble/plan/layer_record.h"
 #include "thimble/report/csv.h"
 #include "thimble/report/known_peaks.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr size_t kLargestListed = 20;
 
@@ -28,9 +26,11 @@ Json PeakJson(const PlanRecord& plan, const MemoryAccount& account) {
   Json json{{"step", account.peak_step}};
   if (account.peak_step < plan.steps.size()) {
     const StepRecord& step = plan.steps[account.peak_step];
-    json.update({{"op", step.op}, {"layer", step.layer}, {"phase", step.phase}});
+    json["op"] = step.op;
+    json["layer"] = step.layer;
+    json["phase"] = step.phase;
   }
-  Json& largest = json["largest"] = Json::array();
+  Json& largest = json["largest"] = Json::EmptyArray();
   for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestListed)) {
     largest.push_back({{"name", held.name},
                        {"bytes", held.size_bytes},
@@ -43,7 +43,7 @@ Json PeakJson(const PlanRecord& plan, const MemoryAccount& account) {
 }
 
 Json TechniquesJson(const PlanRecord& plan) {
-  Json techniques = Json::array();
+  Json techniques = Json::EmptyArray();
   for (const TechniqueRecord& technique : plan.techniques) {
     techniques.push_back({{"name", technique.name},
                           {"class", technique.exactness},
@@ -57,7 +57,7 @@ Json TechniquesJson(const PlanRecord& plan) {
 
 Json SavingsJson(const Savings& savings) {
   const auto list = [](const std::vector<TechniqueSaving>& techniques, int64_t from_bytes) {
-    Json json = Json::array();
+    Json json = Json::EmptyArray();
     for (const TechniqueSaving& technique : techniques) {
       json.push_back({{"name", technique.name},
                       {"class", technique.exactness},
@@ -81,7 +81,7 @@ Json AdviceJson(const BudgetAdvice& advice) {
     return Json{
         {"options", tried.options}, {"arena_bytes", tried.arena_bytes}, {"class", tried.exactness}};
   };
-  Json json{{"fitting", Json::array()}};
+  Json json{{"fitting", Json::EmptyArray()}};
   for (const Advice& fitting : advice.fitting) json["fitting"].push_back(object(fitting));
   if (advice.smallest) json["smallest"] = object(*advice.smallest);
   return json;
@@ -100,7 +100,7 @@ Json RatiosJson(const PlanAnswer& answer) {
 }
 
 Json PlansJson(const ProgramRecord& record) {
-  Json json = Json::array();
+  Json json = Json::EmptyArray();
   for (const PlanRecord& plan : record.plans) {
     json.push_back({{"name", plan.name},
                     {"runs_per_step", plan.runs_per_step},
@@ -110,7 +110,7 @@ Json PlansJson(const ProgramRecord& record) {
 }
 
 Json LayersJson(const ProgramRecord& record) {
-  Json json = Json::array();
+  Json json = Json::EmptyArray();
   for (const LayerRecord& layer : LayersOf(record)) {
     json.push_back({{"layer", layer.name},
                     {"categories", CategoriesJson(layer.at_peak)},
@@ -192,7 +192,7 @@ std::string ToJson(const PlanAnswer& answer) {
                    {"recompute", cost.recompute_flops}};
   json["plans"] = PlansJson(answer.record);
   if (answer.with_layers) json["layers"] = LayersJson(answer.record);
-  return json.dump(1) + "\n";
+  return json.Dump(1) + "\n";
 }
 
 std::string ToCsv(const PlanAnswer& answer) {

@@ -1,11 +1,9 @@
 #include "thimble/report/profile_json.h"
 
-#include <nlohmann/json.hpp>
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json CategoriesJson(const CategoryBytes& bytes) {
   Json json;
@@ -32,7 +30,7 @@ Json PeakJson(const Profile& profile) {
 
 // The plans of a step; categories, steps and holdings are the first one's.
 Json PlansJson(const Profile& profile) {
-  Json plans = Json::array();
+  Json plans = Json::EmptyArray();
   const auto add = [&](const PlanRecord& record) {
     plans.push_back({{"name", record.name},
                      {"runs_per_step", record.runs_per_step},
@@ -44,7 +42,7 @@ Json PlansJson(const Profile& profile) {
 }
 
 Json OpsJson(const Profile& profile) {
-  Json ops = Json::array();
+  Json ops = Json::EmptyArray();
   for (const OpProfile& op : ByOp(profile)) {
     ops.push_back({{"op", op.op},
                    {"calls", op.calls},
@@ -56,7 +54,7 @@ Json OpsJson(const Profile& profile) {
 }
 
 Json LayersJson(const Profile& profile) {
-  Json layers = Json::array();
+  Json layers = Json::EmptyArray();
   for (const LayerProfile& layer : ByLayer(profile)) {
     layers.push_back({{"layer", layer.planned.name},
                       {"planned", CategoriesJson(layer.planned.at_peak)},
@@ -73,7 +71,7 @@ Json StepsJson(const Profile& profile) {
   const MemoryAccount planned = PlannedAccount(profile);
   const MemoryAccount measured = MeasuredAccount(profile);
   const size_t arena_bytes = profile.record.arena_bytes;
-  Json steps = Json::array();
+  Json steps = Json::EmptyArray();
   for (size_t i = 0; i < profile.record.steps.size(); ++i) {
     const StepRecord& step = profile.record.steps[i];
     steps.push_back({{"phase", step.phase},
@@ -90,7 +88,7 @@ Json StepsJson(const Profile& profile) {
 }
 
 Json HoldingsJson(const Profile& profile) {
-  Json holdings = Json::array();
+  Json holdings = Json::EmptyArray();
   for (size_t i = 0; i < profile.record.holdings.size(); ++i) {
     const Holding& held = profile.record.holdings[i];
     holdings.push_back({{"name", held.name},
@@ -133,7 +131,7 @@ std::string ToJson(const Profile& profile) {
   json["layers"] = LayersJson(profile);
   json["steps"] = StepsJson(profile);
   json["holdings"] = HoldingsJson(profile);
-  return json.dump(1) + "\n";
+  return json.Dump(1) + "\n";
 }
 
 }  // namespace thimble

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // Tracks, from the top down.
 enum class Track { kTrainingSteps = 1, kPhases = 2, kOps = 3 };
@@ -51,7 +50,7 @@ class Trace {
   }
   void Add(const Json& event) {
     if (!events_.empty()) events_ += ",\n";
-    events_ += event.dump();
+    events_ += event.Dump();
   }
 
   std::string events_;
@@ -102,7 +101,7 @@ int64_t AddRun(const Profile& profile, const MemoryAccount& account, size_t run,
     const StepRecord& step = steps[i];
     if (i == 0 || step.phase != steps[i - 1].phase) {
       trace.AddSpan(Track::kPhases, step.phase, time, PhaseDuration(steps, seconds, i),
-                    Json::object());
+                    Json::EmptyObject());
     }
     AddMemory(account.at_step[i], time, trace);
     trace.AddSpan(Track::kOps, fmt::format("{} {}", step.op, step.layer), time,

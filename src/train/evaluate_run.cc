@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "thimble/base/json.h"
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/train/budget_advice.h"
@@ -37,14 +36,14 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   EvaluationRun run;
   THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *dataset));
   run.arena_bytes = static_cast<int64_t>(program.program.arena_bytes);
-  run.json = nlohmann::ordered_json{{"model", config.model},
-                                    {"part", part},
-                                    {"images", run.evaluation.images},
-                                    {"loss", run.evaluation.loss},
-                                    {"accuracy", run.evaluation.accuracy},
-                                    {"arena_bytes", run.arena_bytes},
-                                    {"device", config.device}}
-                 .dump(1) +
+  run.json = Json{{"model", config.model},
+                  {"part", part},
+                  {"images", run.evaluation.images},
+                  {"loss", run.evaluation.loss},
+                  {"accuracy", run.evaluation.accuracy},
+                  {"arena_bytes", run.arena_bytes},
+                  {"device", config.device}}
+                 .Dump(1) +
              "\n";
   return run;
 }

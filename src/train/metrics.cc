@@ -3,17 +3,13 @@
 #include <fmt/format.h>
 
 #include <concepts>
-#include <nlohmann/json.hpp>
 
 #include "thimble/base/json_member.h"
-#include "thimble/base/json_text.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 Json ConfigJson(const TrainConfig& config) {
   Json json;
@@ -29,7 +25,7 @@ Json ConfigJson(const TrainConfig& config) {
       case OptionKind::kInteger:
       case OptionKind::kSize:
       case OptionKind::kNumber:
-        json[option.name] = value.empty() ? Json() : Json::parse(value);
+        json[option.name] = value.empty() ? Json() : ParseJson(value).value();
         break;
     }
   }
@@ -107,7 +103,7 @@ bool MayBeMissing(std::string_view name) {
 }  // namespace
 
 std::string StepMetrics(int64_t step, double loss, double learning_rate) {
-  return Json{{"step", step}, {"loss", loss}, {"lr", learning_rate}}.dump();
+  return Json{{"step", step}, {"loss", loss}, {"lr", learning_rate}}.Dump();
 }
 
 std::string EpochMetrics(const EpochReport& report, int64_t step) {
@@ -118,14 +114,14 @@ std::string EpochMetrics(const EpochReport& report, int64_t step) {
   AddEvaluation(json, "validation", report.validation);
   AddEvaluation(json, "test", report.test);
   json["seconds"] = report.seconds;
-  return json.dump();
+  return json.Dump();
 }
 
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config) {
   Json json;
   VisitSummary(summary, [&](const char* name, const auto& member) { json[name] = ToJson(member); });
   json["config"] = ConfigJson(config);
-  return SealJson(JsonText(json, 1));
+  return SealJson(json.Dump(1));
 }
 
 Result<TrainSummary> SummaryFromJson(std::string_view text) {
@@ -134,9 +130,9 @@ Result<TrainSummary> SummaryFromJson(std::string_view text) {
   TrainSummary summary;
   std::string error;
   VisitSummary(summary, [&](const char* name, auto& member) {
-    const auto found = json.find(name);
-    if (found == json.end() && MayBeMissing(name)) return;
-    if (found != json.end() && Convert(*found, member)) return;
+    const Json* found = json.Find(name);
+    if (found == nullptr && MayBeMissing(name)) return;
+    if (found != nullptr && Convert(*found, member)) return;
     if (error.empty()) error = fmt::format("{}: expected {}", name, Expected(member));
   });
   if (!error.empty()) return BadInput(error);

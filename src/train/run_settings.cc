@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "thimble/base/byte_size.h"
 #include "thimble/base/crc64.h"
 #include "thimble/base/json_member.h"
@@ -95,18 +93,20 @@ std::string DescribeExtension(const Schedule& schedule, double base_rate,
 }
 
 std::string ToJson(const RunSettings& settings) {
-  return nlohmann::ordered_json{{"steps", settings.steps}, {"values", settings.values}}.dump();
+  return Json{{"steps", settings.steps}, {"values", settings.values}}.Dump();
 }
 
 Result<RunSettings> SettingsFromJson(const std::string& text) {
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+  const Result<Json> parsed = ParseJson(text);
+  const Json json = parsed.ok() ? *parsed : Json();
+  const Json* steps = json.Find("steps");
+  const Json* values = json.Find("values");
   RunSettings settings;
-  if (!json.is_object() || !json.contains("steps") || !json.contains("values") ||
-      !FromJson(json["steps"], settings.steps) || settings.steps < 0 ||
-      !json["values"].is_object()) {
+  if (steps == nullptr || !FromJson(*steps, settings.steps) || settings.steps < 0 ||
+      values == nullptr || !values->is_object()) {
     return BadInput("settings: expected an object with a number 'steps' and an object 'values'");
   }
-  for (const auto& [name, value] : json["values"].items()) {
+  for (const auto& [name, value] : values->members()) {
     if (!FromJson(value, settings.values[name])) {
       return BadInput(fmt::format("settings: {}: expected a text", QuoteName(name)));
     }

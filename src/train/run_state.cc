@@ -1,7 +1,5 @@
 #include "thimble/train/run_state.h"
 
-#include <nlohmann/json.hpp>
-
 #include "thimble/base/json_member.h"
 
 namespace thimble {
@@ -26,30 +24,28 @@ void ForEachMember(State& state, Visit visit) {
 }
 
 template <class T>
-bool ReadMember(const nlohmann::ordered_json& json, T& member) {
+bool ReadMember(const Json& json, T& member) {
   return FromJson(json, member);
 }
 // All counts are 0 or more.
-bool ReadMember(const nlohmann::ordered_json& json, int64_t& number) {
-  return FromJson(json, number) && number >= 0;
-}
+bool ReadMember(const Json& json, int64_t& number) { return FromJson(json, number) && number >= 0; }
 
 }  // namespace
 
 std::string ToJson(const RunState& state) {
-  nlohmann::ordered_json json;
+  Json json;
   ForEachMember(state, [&](const char* name, const auto& member) { json[name] = ToJson(member); });
-  return json.dump();
+  return json.Dump();
 }
 
 Result<RunState> RunStateFromJson(const std::string& text) {
-  const auto json = nlohmann::ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return BadInput("progress is not a JSON object");
+  const Result<Json> json = ParseJson(text);
+  if (!json.ok() || !json->is_object()) return BadInput("progress is not a JSON object");
   RunState state;
   std::string wrong;
   ForEachMember(state, [&](const char* name, auto& member) {
-    const auto found = json.find(name);
-    if (found == json.end() || !ReadMember(*found, member)) wrong = name;
+    const Json* found = json->Find(name);
+    if (found == nullptr || !ReadMember(*found, member)) wrong = name;
   });
   if (!wrong.empty()) return BadInput("progress: '" + wrong + "' is missing or impossible");
   return state;

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/json.h"
 #include "thimble/base/quote_name.h"
 #include "thimble/train/safetensors_parser.h"
 
@@ -56,19 +56,16 @@ Result<void> CheckNamesDiffer(const std::vector<TensorEntry>& tensors) {
 }
 
 // Text as a JSON string. Refuses what JSON cannot hold.
-Result<std::string> JsonString(std::string_view text) {
-  try {
-    return nlohmann::json(text).dump();
-  } catch (const nlohmann::json::exception&) {
-    return BadInput(fmt::format("{} is not UTF-8 text and cannot be saved", QuoteName(text)));
-  }
+Result<std::string> QuoteText(std::string_view text) {
+  if (IsUtf8(text)) return JsonString(text);
+  return BadInput(fmt::format("{} is not UTF-8 text and cannot be saved", QuoteName(text)));
 }
 
 Result<std::string> FormatMetadata(const TensorMetadata& metadata) {
   std::string text = "\"__metadata__\":{";
   for (const auto& [key, value] : metadata) {
-    THIMBLE_ASSIGN_OR_RETURN(const std::string json_key, JsonString(key));
-    THIMBLE_ASSIGN_OR_RETURN(const std::string json_value, JsonString(value));
+    THIMBLE_ASSIGN_OR_RETURN(const std::string json_key, QuoteText(key));
+    THIMBLE_ASSIGN_OR_RETURN(const std::string json_value, QuoteText(value));
     if (text.back() != '{') text += ',';
     text += json_key;
     text += ':';
@@ -129,7 +126,7 @@ Result<std::string> FormatSafetensorsHeader(std::span<const TensorSpec> specs,
     text += member;
   }
   for (size_t i = 0; i < specs.size(); ++i) {
-    THIMBLE_ASSIGN_OR_RETURN(const std::string name, JsonString(specs[i].name));
+    THIMBLE_ASSIGN_OR_RETURN(const std::string name, QuoteText(specs[i].name));
     if (text.back() != '{') text += ',';
     text += fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})", name,
                         SafetensorsName(specs[i].dtype), fmt::join(specs[i].shape.dims(), ","),

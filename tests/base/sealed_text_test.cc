@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/train/file_fixture.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -39,10 +38,10 @@ TEST(SealedText, JsonGetsALastMember) {
   for (const char* text : {"{\"a\": [1, {}]}\n", "{\n \"a\": [1, {}]\n}\n", "{\"a\":[1,{}]}"}) {
     const std::string sealed = SealJson(text);
     EXPECT_TRUE(CheckSeal(sealed).ok()) << sealed;
-    auto json = nlohmann::json::parse(sealed);
+    auto json = ParseJson(sealed).value();
     EXPECT_EQ(json["checksum"].get<std::string>().find("crc64:"), 0U);
     json.erase("checksum");
-    EXPECT_EQ(json, nlohmann::json::parse(text));
+    EXPECT_EQ(json, ParseJson(text).value());
     ExpectEveryBitCounts(sealed);
   }
 }

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "tests/end_to_end/thimble_fixture.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -25,8 +26,8 @@ class BitFlipsEndToEnd : public ThimbleFixture {
            run + " --steps " + std::to_string(steps) + " ";
   }
 
-  nlohmann::json Evaluation(const std::string& run) const {
-    nlohmann::json evaluation = ParseObject(Run("eval @/" + run + " --json").out);
+  Json Evaluation(const std::string& run) const {
+    Json evaluation = ParseObject(Run("eval @/" + run + " --json").out);
     evaluation.erase("model");  // has the run's name
     return evaluation;
   }

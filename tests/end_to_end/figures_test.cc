@@ -2,6 +2,7 @@
 #include <map>
 
 #include "tests/end_to_end/thimble_fixture.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -26,24 +27,24 @@ std::string Text(const Options& options) {
 
 class FiguresEndToEnd : public ThimbleFixture {
  protected:
-  nlohmann::json Plan(const Options& options, int exit_code = 0) const {
+  Json Plan(const Options& options, int exit_code = 0) const {
     const ProcessResult result = Run("plan --json" + Text(options));
     EXPECT_EQ(result.exit_code, exit_code) << Text(options) << "\n" << result.err;
     return ParseObject(result.out);
   }
   // The plan with these options has the arena that was promised.
-  void ExpectArena(const Options& options, const nlohmann::json& arena_bytes) const {
+  void ExpectArena(const Options& options, const Json& arena_bytes) const {
     EXPECT_EQ(Plan(options)["arena_bytes"], arena_bytes) << Text(options);
   }
   // The options of the table of techniques hold when they are taken.
-  nlohmann::json ExpectOffersHold(const Options& options) const {
+  Json ExpectOffersHold(const Options& options) const {
     const auto plan = Plan(options);
     const auto& savings = plan["savings"];
     EXPECT_EQ(savings["asked_arena_bytes"], plan["arena_bytes"]);
     Options together = options;
     for (const auto& offer : savings["offered"]) {
-      ExpectArena(With(options, offer["name"]), offer["arena_bytes"]);
-      together = With(together, offer["name"]);
+      ExpectArena(With(options, offer["name"].text()), offer["arena_bytes"]);
+      together = With(together, offer["name"].text());
     }
     ExpectArena(together, savings["together_arena_bytes"]);
     return plan;
@@ -52,12 +53,13 @@ class FiguresEndToEnd : public ThimbleFixture {
   void ExpectSuggestionsHold(const Options& options) const {
     const auto plan = ExpectOffersHold(options);
     for (const auto& smallest : plan["smallest"]) {
-      ExpectArena(With(options, smallest["options"]), smallest["arena_bytes"]);
+      ExpectArena(With(options, smallest["options"].text()), smallest["arena_bytes"]);
     }
     Options budgeted = options;
     budgeted["--budget"] = std::to_string(plan["arena_bytes"].get<int64_t>() - 1);
-    for (const auto& advice : Plan(budgeted, 3)["advice"]["fitting"]) {
-      ExpectArena(With(budgeted, advice["options"]), advice["arena_bytes"]);
+    const Json refused = Plan(budgeted, 3);
+    for (const auto& advice : refused["advice"]["fitting"]) {
+      ExpectArena(With(budgeted, advice["options"].text()), advice["arena_bytes"]);
     }
   }
 };
@@ -109,7 +111,7 @@ TEST_F(FiguresEndToEnd, AbsurdBatchesAreRefusedAlike) {
 
 TEST_F(FiguresEndToEnd, AdviceNamesOptionsOfItsCommand) {
   RunWell("train --model wrn-10-1 --data shapes:12,9 --batch 6 --threads 2 --steps 1 --out @/run");
-  const int64_t whole = ParseObject(RunWell("eval @/run --json").out)["arena_bytes"];
+  const int64_t whole = ParseObject(RunWell("eval @/run --json").out)["arena_bytes"].get<int64_t>();
   const ProcessResult refused = Run("eval @/run --budget " + std::to_string(whole - 1));
   ExpectRefusal(refused, 3, "would fit: --batch 5 (", "eval");
   EXPECT_THAT(refused.err, Not(HasSubstr("--microbatch")));
@@ -142,7 +144,7 @@ class ProcessPeakEndToEnd : public ThimbleFixture {
   void ExpectTruePeak(const std::string& options) {
     const std::string run = At("run" + std::to_string(++runs_));
     const ProcessResult result = RunWell("train --log-every 1 --out " + run + " " + options);
-    const int64_t told = SummaryOf(run)["process_peak_bytes"];
+    const int64_t told = SummaryOf(run)["process_peak_bytes"].get<int64_t>();
     constexpr int64_t kPageBytes = 4096;
     EXPECT_LE(std::abs(result.peak_bytes - told), 2 * kPageBytes)
         << options << ": told " << told << ", by the kernel " << result.peak_bytes;

@@ -52,7 +52,7 @@ TEST_F(MicrobatchEndToEnd, MeasuresWhatWasPlannedForEverySize) {
     EXPECT_EQ(summary["map_calls_in_steps"], 0) << size;
     // Larger parts need no less.
     EXPECT_GE(summary["arena_bytes"].get<int64_t>(), last_arena) << size;
-    last_arena = summary["arena_bytes"];
+    last_arena = summary["arena_bytes"].get<int64_t>();
   }
 }
 

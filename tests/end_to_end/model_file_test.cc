@@ -1,5 +1,6 @@
 // One's own network as a file, through every command.
 #include "tests/end_to_end/thimble_fixture.h"
+#include "thimble/base/json.h"
 #include "thimble/base/sealed_text.h"
 
 namespace thimble {
@@ -25,11 +26,11 @@ class ModelFileEndToEnd : public ThimbleFixture {
 };
 
 TEST_F(ModelFileEndToEnd, PlansTheBuiltInNetworkAlike) {
-  nlohmann::json built_in = ParseObject(RunWell("plan --model wrn-28-2 --batch 100 --json").out);
-  nlohmann::json from_file =
+  Json built_in = ParseObject(RunWell("plan --model wrn-28-2 --batch 100 --json").out);
+  Json from_file =
       ParseObject(RunWell("plan --model " + Example("wrn-28-2") + " --batch 100 --json").out);
   EXPECT_EQ(from_file["model"], Example("wrn-28-2"));
-  for (nlohmann::json* plan : {&built_in, &from_file}) {
+  for (Json* plan : {&built_in, &from_file}) {
     plan->erase("model");
     (*plan)["ratios"].erase("to_pytorch");  // a file may say anything under this name
   }
@@ -53,14 +54,13 @@ TEST_F(ModelFileEndToEnd, ExamplesTrain) {
     SCOPED_TRACE(name);
     const std::string path = Copy(name);
     RunWell(Training(path, name) + "2");
-    const nlohmann::json summary = SummaryOf(At(name));
+    const Json summary = SummaryOf(At(name));
     EXPECT_EQ(summary["steps"], 2);
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]);
     EXPECT_EQ(WithoutSeal(BytesAt(At(name) + "/model.toml")), Content(path));
     // The run is complete without the original.
     std::filesystem::remove(path);
-    const nlohmann::json evaluation =
-        ParseObject(RunWell("eval @/" + std::string(name) + " --json").out);
+    const Json evaluation = ParseObject(RunWell("eval @/" + std::string(name) + " --json").out);
     EXPECT_EQ(evaluation["images"], 4);
     EXPECT_EQ(evaluation["accuracy"], summary["test_accuracy"]);
   }

@@ -14,7 +14,7 @@ TEST_F(PlanEndToEnd, BenchmarkModelAsJson) {
   auto json = ParseObject(result.out);
   EXPECT_EQ(json["fits"], true);
   EXPECT_EQ(json["parameters"], 1467610);
-  const int64_t arena_bytes = json["arena_bytes"];
+  const int64_t arena_bytes = json["arena_bytes"].get<int64_t>();
   EXPECT_GE(arena_bytes, 380'000'000);
   EXPECT_LE(arena_bytes, 405'000'000);
   EXPECT_EQ(json["plain_arena_bytes"], arena_bytes);
@@ -75,7 +75,7 @@ TEST_F(PlanEndToEnd, WithinBudget) {
 // A budget of exactly what is needed fits; one byte less does not.
 TEST_F(PlanEndToEnd, BudgetToTheByte) {
   const std::string command = "plan --model wrn-10-1 --batch 4 --data shapes:8,4 --json";
-  const int64_t needed = ParseObject(RunWell(command).out)["arena_bytes"];
+  const int64_t needed = ParseObject(RunWell(command).out)["arena_bytes"].get<int64_t>();
   RunWell(command + " --budget " + std::to_string(needed));
   EXPECT_EQ(Run(command + " --budget " + std::to_string(needed - 1)).exit_code, 3);
 }
@@ -108,7 +108,7 @@ TEST_F(PlanEndToEnd, SaysWhatWouldFit) {
   const ProcessResult result = Run(command + " --json");
   EXPECT_EQ(result.exit_code, 3);
   const auto json = ParseObject(result.out);
-  const int64_t batch = json["largest_batch"];
+  const int64_t batch = json["largest_batch"].get<int64_t>();
   EXPECT_GT(batch, 0);
   EXPECT_LT(batch, 64);
   EXPECT_EQ(json["missing_bytes"], json["arena_bytes"].get<int64_t>() - 4'000'000);

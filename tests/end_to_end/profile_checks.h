@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tests/end_to_end/thimble_fixture.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 
@@ -9,7 +10,7 @@ inline constexpr const char* kCategoryNames[] = {"model",       "gradients", "op
                                                  "activations", "transient", "data"};
 
 // The same bytes planned and measured in each category; returns their sum.
-inline int64_t ExpectSameBytes(const nlohmann::json& row, const std::string& what) {
+inline int64_t ExpectSameBytes(const Json& row, const std::string& what) {
   int64_t sum = 0;
   for (const char* category : kCategoryNames) {
     EXPECT_EQ(row["planned"][category], row["measured"][category]) << what << " " << category;
@@ -20,9 +21,9 @@ inline int64_t ExpectSameBytes(const nlohmann::json& row, const std::string& wha
 
 // Planned = measured for all categories, layers, steps and holdings of `thimble profile --json`,
 // and the numbers go together.
-inline void ExpectMeasuredAsPlanned(const nlohmann::json& profile, const std::string& command) {
+inline void ExpectMeasuredAsPlanned(const Json& profile, const std::string& command) {
   EXPECT_EQ(profile["agrees"], true) << command;
-  EXPECT_EQ(profile["differences"], nlohmann::json::array()) << command;
+  EXPECT_EQ(profile["differences"], Json::EmptyArray()) << command;
   EXPECT_EQ(profile["arena_bytes"], profile["allocated_bytes"]) << command;
   EXPECT_EQ(profile["planned_peak_bytes"], profile["measured_peak_bytes"]) << command;
   EXPECT_EQ(profile["device_allocations_in_steps"], 0) << command;
@@ -34,7 +35,7 @@ inline void ExpectMeasuredAsPlanned(const nlohmann::json& profile, const std::st
   ASSERT_FALSE(profile["layers"].empty()) << command;
   int64_t of_layers = 0;
   for (const auto& layer : profile["layers"]) {
-    of_layers += ExpectSameBytes(layer, command + ": layer " + layer["layer"].dump());
+    of_layers += ExpectSameBytes(layer, command + ": layer " + layer["layer"].Dump());
   }
   EXPECT_EQ(of_layers, at_peak) << command;
 
@@ -43,7 +44,7 @@ inline void ExpectMeasuredAsPlanned(const nlohmann::json& profile, const std::st
   int64_t fullest = 0;
   double milliseconds = 0;
   for (const auto& step : profile["steps"]) {
-    const int64_t bytes = ExpectSameBytes(step, command + ": a step of " + step["layer"].dump());
+    const int64_t bytes = ExpectSameBytes(step, command + ": a step of " + step["layer"].Dump());
     EXPECT_EQ(bytes + step["measured"]["gaps"].get<int64_t>(), plan_arena) << command;
     milliseconds += step["ms"].get<double>();
     fullest = std::max(fullest, bytes);

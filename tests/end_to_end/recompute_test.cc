@@ -3,6 +3,7 @@
 #include "tests/end_to_end/profile_checks.h"
 #include "tests/end_to_end/thimble_fixture.h"
 #include "tests/support/cuda_or_skip.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -23,7 +24,7 @@ class RecomputeEndToEnd : public ThimbleFixture {
   std::string Train(const std::string& options) {
     const std::string run = fmt::format("run{}", runs_++);
     RunWell(options + " --out @/" + run);
-    const nlohmann::json summary = SummaryOf(At(run));
+    const Json summary = SummaryOf(At(run));
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << options;
     return At(run);
   }
@@ -31,7 +32,7 @@ class RecomputeEndToEnd : public ThimbleFixture {
   void ExpectSameBits(const std::string& options, const Words& strategies,
                       const std::string& more) {
     const std::string plain = Train(options);
-    const int64_t plain_bytes = SummaryOf(plain)["arena_bytes"];
+    const int64_t plain_bytes = SummaryOf(plain)["arena_bytes"].get<int64_t>();
     for (const std::string& strategy : strategies) {
       SCOPED_TRACE(options + " --recompute " + strategy + more);
       const std::string run = Train(options + " --recompute " + strategy + more);

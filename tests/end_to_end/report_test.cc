@@ -39,7 +39,7 @@ TEST_F(ReportEndToEnd, TrainWritesIt) {
   const std::string page = BytesAt(At("run/report.html"));
   const auto summary = SummaryOf(At("run"));
   EXPECT_THAT(page, HasSubstr(Grouped(PeakBytes(At("run")))));
-  EXPECT_THAT(page, HasSubstr(Grouped(summary["arena_bytes"])));
+  EXPECT_THAT(page, HasSubstr(Grouped(summary["arena_bytes"].get<int64_t>())));
   EXPECT_THAT(page, HasSubstr("as planned, to the byte"));
   for (const char* plot :
        {"memory", "arena_map", "layers", "savings", "loss", "accuracy", "learning_rate"}) {
@@ -49,7 +49,7 @@ TEST_F(ReportEndToEnd, TrainWritesIt) {
 
 TEST_F(ReportEndToEnd, TheCommandRepeatsTheRun) {
   RunWell(Training("run") + "--lr 0.05 --seed 3");
-  std::string command = SummaryOf(At("run"))["command"];
+  std::string command = SummaryOf(At("run"))["command"].get<std::string>();
   EXPECT_THAT(command, StartsWith("thimble train --model wrn-10-1 "));
   command.replace(command.find(At("run")), At("run").size(), At("again"));
   RunWell(command.substr(std::string("thimble ").size()));

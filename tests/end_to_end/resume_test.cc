@@ -94,12 +94,11 @@ TEST_F(ResumeEndToEnd, StoppedPolitely) {
     EXPECT_EQ(summary["finished"], false);
     EXPECT_EQ(summary["stop_signal"], SIGTERM);
     EXPECT_THAT(result.err, HasSubstr("stopped by SIGTERM at step "));
-    EXPECT_THAT(result.err,
-                HasSubstr("; continue with: " + std::string(summary["continue_command"])));
+    EXPECT_THAT(result.err, HasSubstr("; continue with: " + summary["continue_command"].text()));
   }
   RunWell("eval @/stopped");
   // The command that was printed, word by word.
-  std::string command = SummaryOf(At("stopped"))["continue_command"];
+  std::string command = SummaryOf(At("stopped"))["continue_command"].get<std::string>();
   ASSERT_EQ(command.find("thimble "), 0U);
   const ProcessResult rest = RunWell(command.substr(8));
   EXPECT_THAT(rest.err, HasSubstr("resuming at step"));

@@ -8,12 +8,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/support/process.h"
 #include "tests/train/file_fixture.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 
@@ -79,13 +79,14 @@ class ThimbleFixture : public FileFixture {
 };
 
 // The object in a JSON text; a null one, and a failure, where it is none.
-inline nlohmann::json ParseObject(const std::string& text) {
-  auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-  EXPECT_TRUE(json.is_object()) << text;
-  return json.is_object() ? json : nlohmann::json::object();
+inline Json ParseObject(const std::string& text) {
+  const Result<Json> json = ParseJson(text);
+  const bool is_object = json.ok() && json->is_object();
+  EXPECT_TRUE(is_object) << text;
+  return is_object ? *json : Json::EmptyObject();
 }
 
-inline nlohmann::json SummaryOf(const std::string& run) {
+inline Json SummaryOf(const std::string& run) {
   return ParseObject(Content(run + "/summary.json"));
 }
 
@@ -94,9 +95,9 @@ inline Words MetricsOf(const std::string& run) {
   Words lines;
   std::istringstream stream(Content(run + "/metrics.jsonl"));
   for (std::string line; std::getline(stream, line);) {
-    nlohmann::json json = ParseObject(line);
+    Json json = ParseObject(line);
     json.erase("seconds");
-    lines.push_back(json.dump());
+    lines.push_back(json.Dump());
   }
   return lines;
 }
@@ -106,7 +107,7 @@ inline std::vector<double> LossesOf(const std::string& run) {
   std::vector<double> losses;
   for (const std::string& line : MetricsOf(run)) {
     const auto json = ParseObject(line);
-    if (json.contains("loss")) losses.push_back(json["loss"]);
+    if (json.contains("loss")) losses.push_back(json["loss"].number());
   }
   return losses;
 }

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "tests/end_to_end/thimble_fixture.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -9,8 +10,8 @@ namespace {
 using testing::HasSubstr;
 
 // Planned = measured, and nothing else was allocated.
-void ExpectMemoryAsPlanned(nlohmann::json summary) {
-  const int64_t arena_bytes = summary["arena_bytes"];
+void ExpectMemoryAsPlanned(Json summary) {
+  const int64_t arena_bytes = summary["arena_bytes"].get<int64_t>();
   EXPECT_GT(summary["planned_peak_bytes"], 0);
   EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]);
   // The last 64-byte line may be filled in part only.

@@ -3,15 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/support/model_graphs.h"
+#include "thimble/base/json.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
 namespace {
 
-using Json = nlohmann::json;
 using testing::HasSubstr;
 
 class PlanJsonTest : public testing::Test {
@@ -21,7 +19,7 @@ class PlanJsonTest : public testing::Test {
   std::string ErrorAfter(const Change& change) const {
     Json json = json_;
     change(json);
-    const auto record = ProgramRecordFromJson(json.dump());
+    const auto record = ProgramRecordFromJson(json.Dump());
     return record.ok() ? "" : record.error().message;
   }
 
@@ -29,7 +27,7 @@ class PlanJsonTest : public testing::Test {
       RecordOf(PlanGraphs({{"train 3", TrainingGraph("wrn-10-1", 3, TinyImages()), 5},
                            {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}}),
                BuiltinOps());
-  Json json_ = Json::parse(ToJson(record_));
+  Json json_ = ParseJson(ToJson(record_)).value();
 };
 
 TEST_F(PlanJsonTest, ComesBackAsItWas) {
@@ -45,7 +43,7 @@ TEST_F(PlanJsonTest, HasTotalsAtThePeak) {
   EXPECT_EQ(plan["categories"].size(), kNumCategories + 1);
   EXPECT_EQ(plan["categories"]["gaps"], account.gap_bytes);
   size_t sum = 0;
-  for (const auto& [name, bytes] : plan["categories"].items()) sum += bytes.get<size_t>();
+  for (const auto& [name, bytes] : plan["categories"].members()) sum += bytes.get<size_t>();
   EXPECT_EQ(sum, record_.plans[0].arena_bytes);
 }
 
@@ -63,7 +61,7 @@ TEST_F(PlanJsonTest, NamesTheFirstThingThatIsWrong) {
   EXPECT_THAT(ErrorAfter([](Json& json) { json = 5; }), HasSubstr("not a JSON object"));
   EXPECT_THAT(ErrorAfter([](Json& json) { json.erase("arena_bytes"); }),
               HasSubstr("top.arena_bytes: expected a whole number, 0 or more"));
-  EXPECT_THAT(ErrorAfter([](Json& json) { json["plans"] = Json::array(); }),
+  EXPECT_THAT(ErrorAfter([](Json& json) { json["plans"] = Json::EmptyArray(); }),
               HasSubstr("at least one plan"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["name"] = 7; }),
               HasSubstr("plans[0].name: expected a text"));
@@ -97,7 +95,7 @@ TEST_F(PlanJsonTest, RefusesImpossibleNumbers) {
               HasSubstr("plans[1]: expected a plan of sensible size"));
   EXPECT_THAT(ErrorAfter([&](Json& json) {
                 Json& holdings = json["plans"][0]["holdings"];
-                for (int i = 0; i < 4; ++i) holdings.insert(holdings.end(), holdings[0]);
+                for (int i = 0; i < 4; ++i) holdings.push_back(Json(holdings[0]));
                 for (Json& element : holdings) element["bytes"] = json["plans"][0]["arena_bytes"];
                 for (Json& element : holdings) element["offset"] = 0;
               }),
@@ -124,7 +122,7 @@ TEST_F(PlanJsonTest, TornFilesAreRefused) {
 // Runs that are older than the number have plans without it.
 TEST_F(PlanJsonTest, WithoutRunsTheFirstPlanIsTheStep) {
   for (Json& plan : json_["plans"]) plan.erase("runs_per_step");
-  const auto record = ProgramRecordFromJson(json_.dump());
+  const auto record = ProgramRecordFromJson(json_.Dump());
   ASSERT_TRUE(record.ok()) << record.error().message;
   EXPECT_EQ(record->plans[0].runs_per_step, 1);
   EXPECT_EQ(record->plans[1].runs_per_step, 0);

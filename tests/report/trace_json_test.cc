@@ -4,14 +4,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 
 #include "tests/train/made_profile.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::json;
 
 int64_t Nanoseconds(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1e3);
@@ -19,7 +17,7 @@ int64_t Nanoseconds(const Json& microseconds) {
 
 // The events of a trace that have this letter and, above 0, this track.
 std::vector<Json> Events(const Profile& profile, const std::string& letter, int track = 0) {
-  const Json trace = Json::parse(TraceJson(profile));
+  const Json trace = ParseJson(TraceJson(profile)).value();
   std::vector<Json> events;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] != letter || (track > 0 && event["tid"] != track)) continue;
@@ -104,12 +102,12 @@ TEST(TraceJson, CountersAreTheMeasuredAccount) {
 }
 
 TEST(TraceJson, TimeNeverGoesBack) {
-  const Json trace = Json::parse(TraceJson(MadeProfile()));
+  const Json trace = ParseJson(TraceJson(MadeProfile())).value();
   double time = 0;
   for (const Json& event : trace["traceEvents"]) {
     if (event["ph"] == "M") continue;
     EXPECT_GE(event["ts"], time);
-    time = event["ts"];
+    time = event["ts"].number();
   }
 }
 

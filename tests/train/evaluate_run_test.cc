@@ -1,9 +1,8 @@
 #include "thimble/train/evaluate_run.h"
 
-#include <nlohmann/json.hpp>
-
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -31,7 +30,7 @@ TEST_F(EvaluateRunTest, AgreesWithTheRunThatSavedTheWeights) {
   EXPECT_EQ(actual->evaluation.loss, expected->loss);
   EXPECT_EQ(actual->evaluation.accuracy, expected->accuracy);
   EXPECT_EQ(actual->evaluation.images, 6);
-  const auto json = nlohmann::json::parse(actual->json);
+  const auto json = ParseJson(actual->json).value();
   EXPECT_EQ(json["accuracy"], expected->accuracy);
   EXPECT_EQ(json["loss"], expected->loss);
   EXPECT_EQ(json["model"], "wrn-10-1");

@@ -4,20 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "thimble/base/json.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
 
-using Json = nlohmann::json;
-
 TEST(Metrics, StepLine) {
   const std::string line = StepMetrics(7, 1.0 / 3, 0.1);
   EXPECT_EQ(line.find('\n'), std::string::npos);
-  const Json json = Json::parse(line);
+  const Json json = ParseJson(line).value();
   EXPECT_EQ(json["step"], 7);
   EXPECT_EQ(json["loss"].get<double>(), 1.0 / 3);
   EXPECT_EQ(json["lr"], 0.1);
@@ -25,7 +23,7 @@ TEST(Metrics, StepLine) {
 
 TEST(Metrics, EpochLineHasWhatWasEvaluated) {
   EpochReport report{.epoch = 2, .train_loss = 1.5, .train_accuracy = 0.25};
-  Json json = Json::parse(EpochMetrics(report, 20));
+  Json json = ParseJson(EpochMetrics(report, 20)).value();
   EXPECT_EQ(json["epoch"], 2);
   EXPECT_EQ(json["step"], 20);
   EXPECT_EQ(json["train_loss"], 1.5);
@@ -34,21 +32,22 @@ TEST(Metrics, EpochLineHasWhatWasEvaluated) {
   EXPECT_FALSE(json.contains("validation_loss"));
   report.test = {.loss = 1, .accuracy = 0.5, .images = 4};
   report.validation = {.loss = 2, .accuracy = 0.75, .images = 4};
-  json = Json::parse(EpochMetrics(report, 20));
+  json = ParseJson(EpochMetrics(report, 20)).value();
   EXPECT_EQ(json["test_accuracy"], 0.5);
   EXPECT_EQ(json["validation_loss"], 2);
 }
 
 TEST(Metrics, LinesStayJsonWhateverTheNumbers) {
-  EXPECT_TRUE(
-      Json::parse(StepMetrics(1, std::numeric_limits<double>::quiet_NaN(), 0))["loss"].is_null());
+  EXPECT_TRUE(ParseJson(StepMetrics(1, std::numeric_limits<double>::quiet_NaN(), 0))
+                  .value()["loss"]
+                  .is_null());
 }
 
 TEST(Metrics, SummaryHasTheDocumentedKeys) {
   TrainSummary summary;
   summary.arena_bytes = 4096;
   summary.steps = 3;
-  const Json json = Json::parse(SummaryJson(summary, {}));
+  const Json json = ParseJson(SummaryJson(summary, {})).value();
   for (const char* key :
        {"arena_bytes", "planned_peak_bytes", "measured_peak_bytes", "process_peak_bytes", "steps",
         "examples_per_second", "train_loss", "test_accuracy", "config", "run_folder", "finished",
@@ -64,7 +63,7 @@ TEST(Metrics, SummaryHoldsTheWholeConfigurationWithItsTypes) {
   TrainConfig config;
   config.out = "a \"b\"\n";
   config.learning_rate = 1e-7;
-  const Json json = Json::parse(SummaryJson({}, config))["config"];
+  const Json json = ParseJson(SummaryJson({}, config)).value()["config"];
   for (const Option& option : TrainOptions()) {
     ASSERT_TRUE(json.contains(option.name)) << option.name;
     const Json& value = json[option.name];
@@ -99,11 +98,11 @@ TEST(Metrics, SummaryComesBack) {
 }
 
 TEST(Metrics, SummaryTellsNoAccuracyThatNobodyMeasured) {
-  const Json json = Json::parse(SummaryJson({}, {}));
+  const Json json = ParseJson(SummaryJson({}, {})).value();
   for (const char* name : {"train_loss", "test_loss", "test_accuracy", "best_accuracy"}) {
     EXPECT_TRUE(json[name].is_null()) << name;
   }
-  EXPECT_EQ(SummaryFromJson(json.dump())->test_accuracy, std::nullopt);
+  EXPECT_EQ(SummaryFromJson(json.Dump())->test_accuracy, std::nullopt);
 }
 
 TEST(Metrics, SummaryCarriesItsChecksum) {
@@ -114,12 +113,12 @@ TEST(Metrics, SummaryCarriesItsChecksum) {
 }
 
 TEST(Metrics, SummaryOfOlderRunsHasNoCommand) {
-  Json json = Json::parse(SummaryJson({}, {}));
+  Json json = ParseJson(SummaryJson({}, {})).value();
   json.erase("command");
   json.erase("version");
-  EXPECT_TRUE(SummaryFromJson(json.dump()).ok());
+  EXPECT_TRUE(SummaryFromJson(json.Dump()).ok());
   json["command"] = 1;
-  EXPECT_EQ(SummaryFromJson(json.dump()).error().message, "command: expected a text");
+  EXPECT_EQ(SummaryFromJson(json.Dump()).error().message, "command: expected a text");
 }
 
 TEST(Metrics, WrongSummaries) {
@@ -130,9 +129,9 @@ TEST(Metrics, WrongSummaries) {
   EXPECT_EQ(SummaryFromJson(good.substr(0, good.size() / 2)).error().message,
             fmt::format("is torn or no JSON: byte {} is unexpected", good.size() / 2 + 1));
   const auto message_with = [&](const char* name, const Json& value) {
-    Json json = Json::parse(good);
+    Json json = ParseJson(good).value();
     json[name] = value;
-    const auto read = SummaryFromJson(json.dump());
+    const auto read = SummaryFromJson(json.Dump());
     return read.ok() ? std::string() : read.error().message;
   };
   EXPECT_EQ(message_with("steps", -1), "steps: expected a whole number, 0 or more");

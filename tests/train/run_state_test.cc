@@ -4,8 +4,9 @@
 
 #include <bit>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <random>
+
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
@@ -27,10 +28,10 @@ RunState Filled() {
 }
 
 // What is said against a state with `name` replaced by `value`.
-std::string RefusalWith(const char* name, const nlohmann::json& value) {
-  nlohmann::json json = nlohmann::json::parse(ToJson(Filled()));
+std::string RefusalWith(const char* name, const Json& value) {
+  Json json = ParseJson(ToJson(Filled())).value();
   json[name] = value;
-  const auto state = RunStateFromJson(json.dump());
+  const auto state = RunStateFromJson(json.Dump());
   if (state.ok()) return "was accepted";
   EXPECT_EQ(state.error().kind, ErrorKind::kBadInput);
   return state.error().message;
@@ -74,20 +75,19 @@ TEST(RunState, NotAnObject) {
 }
 
 TEST(RunState, MissingMember) {
-  nlohmann::json json = nlohmann::json::parse(ToJson(Filled()));
-  for (const auto& [name, value] : json.items()) {
-    nlohmann::json without = json;
+  Json json = ParseJson(ToJson(Filled())).value();
+  for (const auto& [name, value] : json.members()) {
+    Json without = json;
     without.erase(name);
-    const auto state = RunStateFromJson(without.dump());
+    const auto state = RunStateFromJson(without.Dump());
     ASSERT_FALSE(state.ok()) << name;
     EXPECT_EQ(state.error().message, "progress: '" + name + "' is missing or impossible");
   }
 }
 
 TEST(RunState, ImpossibleNumbers) {
-  for (const nlohmann::json& value :
-       {nlohmann::json(-1), nlohmann::json(1.5), nlohmann::json("1"), nlohmann::json(nullptr),
-        nlohmann::json(1e300), nlohmann::json(std::numeric_limits<uint64_t>::max())}) {
+  for (const Json& value : {Json(-1), Json(1.5), Json("1"), Json(nullptr), Json(1e300),
+                            Json(std::numeric_limits<uint64_t>::max())}) {
     EXPECT_EQ(RefusalWith("step", value), "progress: 'step' is missing or impossible") << value;
   }
   EXPECT_EQ(RefusalWith("samples", -1), "progress: 'samples' is missing or impossible");

@@ -6,10 +6,10 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/base/json.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/base/version.h"
 #include "thimble/device/cpu/simd_target.h"

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "thimble/base/json.h"
 
 namespace thimble {
 namespace {
-
-using Json = nlohmann::json;
 
 struct Member {
   const char* name;
@@ -31,10 +30,10 @@ constexpr Member kEpochMembers[] = {
 // The member's number is appended to its points. Absent members and null (what a number that is
 // none was written as) have no point.
 Result<void> ReadMember(const Json& json, double step, const Member& member, MetricsLog& log) {
-  const auto found = json.find(member.name);
-  if (found == json.end() || found->is_null()) return {};
+  const Json* found = json.Find(member.name);
+  if (found == nullptr || found->is_null()) return {};
   if (!found->is_number()) return BadInput(fmt::format("{}: expected a number", member.name));
-  const auto value = found->get<double>();
+  const double value = found->number();
   if (std::isfinite(value)) (log.*member.points).push_back({step, value});
   return {};
 }
@@ -42,11 +41,10 @@ Result<void> ReadMember(const Json& json, double step, const Member& member, Met
 // Steps are counted from 1 and only grow.
 Result<double> ReadStep(const Json& json, double previous) {
   constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what a double counts exactly
-  const auto found = json.find("step");
-  if (found == json.end() || !found->is_number_unsigned() || found->get<uint64_t>() > kMostSteps) {
-    return BadInput("step: expected a whole number, 0 or more");
-  }
-  const auto step = static_cast<double>(found->get<uint64_t>());
+  const Json* found = json.Find("step");
+  const auto whole = found == nullptr ? std::nullopt : found->integer<uint64_t>();
+  if (!whole || *whole > kMostSteps) return BadInput("step: expected a whole number, 0 or more");
+  const auto step = static_cast<double>(*whole);
   if (step < previous) {
     return BadInput(fmt::format("step: expected {} or more, got {}", previous, step));
   }
@@ -58,16 +56,17 @@ Result<void> ReadLine(std::string_view line, double& step, MetricsLog& log) {
   if (line.size() > kMostBytes) {
     return BadInput(fmt::format("expected at most {} bytes", kMostBytes));
   }
-  const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return BadInput("expected a JSON object");
+  const Result<Json> parsed = ParseJson(line);
+  if (!parsed.ok() || !parsed->is_object()) return BadInput("expected a JSON object");
+  const Json& json = *parsed;
   THIMBLE_ASSIGN_OR_RETURN(step, ReadStep(json, step));
   if (!json.contains("epoch")) {
     for (const Member& member : kStepMembers) THIMBLE_TRY(ReadMember(json, step, member, log));
     return {};
   }
   for (const Member& member : kEpochMembers) THIMBLE_TRY(ReadMember(json, step, member, log));
-  if (const auto seconds = json.find("seconds"); seconds != json.end() && seconds->is_number()) {
-    log.seconds = seconds->get<double>();
+  if (const Json* seconds = json.Find("seconds"); seconds != nullptr && seconds->is_number()) {
+    log.seconds = seconds->number();
   }
   return {};
 }

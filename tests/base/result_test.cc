@@ -74,7 +74,7 @@ TEST(ResultDeathTest, ValueOfFailedResultStops) {
 }
 
 TEST(ResultDeathTest, ErrorOfGoodResultStops) {
-  EXPECT_DEATH(static_cast<void>(Half(6).error()), "holds a value");
+  EXPECT_DEATH(static_cast<void>(Half(6).error()), "succeeded");
   EXPECT_DEATH(static_cast<void>(Result<void>().error()), "succeeded");
 }
 

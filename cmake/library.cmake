@@ -13,36 +13,65 @@ else()
   list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/device/cuda/|_cuda\\.cc$")
 endif()
 
-add_library(thimble STATIC ${THIMBLE_SOURCES})
+# How all of it is compiled.
+add_library(thimble_settings INTERFACE)
+target_link_libraries(thimble_settings INTERFACE thimble_options nlohmann_json::nlohmann_json)
+target_include_directories(thimble_settings INTERFACE ${CMAKE_BINARY_DIR}/include)
+target_include_directories(thimble_settings SYSTEM INTERFACE ${HIGHWAY_INCLUDE_DIR} ${FMT_INCLUDE_DIR}
+  ${TOMLPLUSPLUS_INCLUDE_DIR})
+# SIMD targets: SSE4 as the floor of every 64-bit PC since 2008, AVX2, AVX-512; NEON elsewhere. The
+# others Highway knows (SSSE3, AVX3_DL) would only add compile time.
+target_compile_definitions(thimble_settings INTERFACE
+  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)" $<$<BOOL:${THIMBLE_WITH_CUDA}>:THIMBLE_WITH_CUDA>)
+# A product may be contracted to a fused multiply-add only where the source says so (hn::MulAdd), or
+# results would differ between the compiler's moods.
+target_compile_options(thimble_settings INTERFACE -ffp-contract=off)
+
+# Compiled once instead of in every source; each header still includes what it needs (the target
+# thimble_headers_alone proves it).
+set(THIMBLE_COMMON_HEADERS <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <set>
+  <span> <string> <string_view> <utility> <variant> <vector>)
+
+# Nobody waits for what these do: less optimisation saves more time than it costs.
+set(THIMBLE_LIGHT_SOURCES ${THIMBLE_SOURCES})
+list(FILTER THIMBLE_LIGHT_SOURCES INCLUDE REGEX "/src/(grad|model|report|train)/")
+list(REMOVE_ITEM THIMBLE_SOURCES ${THIMBLE_LIGHT_SOURCES})
+add_library(thimble_light OBJECT ${THIMBLE_LIGHT_SOURCES})
+target_link_libraries(thimble_light PRIVATE thimble_settings)
+target_compile_options(thimble_light PRIVATE $<$<CONFIG:Release>:-O1>)
+target_precompile_headers(thimble_light PRIVATE ${THIMBLE_COMMON_HEADERS})
+
+add_library(thimble STATIC ${THIMBLE_SOURCES} $<TARGET_OBJECTS:thimble_light>)
 add_library(thimble::thimble ALIAS thimble)
 target_include_directories(thimble PUBLIC
   $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:include>)
 target_compile_features(thimble PUBLIC cxx_std_20)
+target_link_libraries(thimble PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:thimble_settings>)
+target_precompile_headers(thimble PRIVATE ${THIMBLE_COMMON_HEADERS})
+
 # One source knows the version: a new one rebuilds nothing else.
+set(gpu_code none)
+if(THIMBLE_WITH_CUDA)
+  set(gpu_code ${THIMBLE_CUDA_ARCHITECTURES})
+  if(gpu_code STREQUAL "native")
+    set(gpu_code ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
+  endif()
+  list(TRANSFORM gpu_code REPLACE "([0-9]+[a-z]?)-virtual" "compute_\\1")
+  list(TRANSFORM gpu_code REPLACE "^([0-9]+[a-z]?)(-real)?$" "sm_\\1")
+  list(JOIN gpu_code ", " gpu_code)
+endif()
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/version.cc PROPERTIES
-  COMPILE_DEFINITIONS THIMBLE_VERSION="${PROJECT_VERSION}")
-target_link_libraries(thimble
-  PUBLIC fmt::fmt Threads::Threads
-  PRIVATE $<BUILD_INTERFACE:thimble_options> hwy::hwy $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>)
+  COMPILE_DEFINITIONS "THIMBLE_VERSION=\"${PROJECT_VERSION}\";THIMBLE_GPU_CODE=\"${gpu_code}\"")
+# fmt in the form of headers alone, which no other source sees.
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/fmt_library.cc PROPERTIES
+  SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 
-# Compiled once instead of in every source; each header still includes what it needs (the target
-# thimble_headers_alone proves it).
-target_precompile_headers(thimble PRIVATE <fmt/format.h> <algorithm> <functional> <map> <memory>
-  <optional> <set> <span> <string> <string_view> <utility> <variant> <vector>)
-
-# Nobody waits for pages and tables: less optimisation there saves more than it costs.
-file(GLOB_RECURSE THIMBLE_REPORT_SOURCES CONFIGURE_DEPENDS
-  ${CMAKE_CURRENT_SOURCE_DIR}/src/report/*.cc)
-set_source_files_properties(${THIMBLE_REPORT_SOURCES} PROPERTIES
-  COMPILE_OPTIONS $<$<CONFIG:Release>:-O1>)
-
-# SIMD targets: SSE4 as the floor of every 64-bit PC since 2008, AVX2, AVX-512; NEON elsewhere. The
-# others Highway knows (SSSE3, AVX3_DL) would only add compile time.
-target_compile_definitions(thimble PRIVATE
-  "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)")
-# A product may be contracted to a fused multiply-add only where the source says so (hn::MulAdd), or
-# results would differ between the compiler's moods.
-target_compile_options(thimble PRIVATE -ffp-contract=off)
+# Several sources as one take half of the time. Not those of kernels: Highway reads each several
+# times, and their names are alike.
+set_target_properties(thimble thimble_light PROPERTIES UNITY_BUILD ${THIMBLE_UNITY})
+set(alone ${THIMBLE_SOURCES})
+list(FILTER alone INCLUDE REGEX "/src/(ops|device)/")
+set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # GPU code is made apart: it sees nothing of the libraries that the rest is built with.
 if(THIMBLE_WITH_CUDA)
@@ -53,8 +82,8 @@ if(THIMBLE_WITH_CUDA)
   target_compile_options(thimble_gpu_code PRIVATE --fmad=false --expt-relaxed-constexpr -lineinfo
     $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
   target_sources(thimble PRIVATE $<TARGET_OBJECTS:thimble_gpu_code>)
-  target_compile_definitions(thimble PRIVATE THIMBLE_WITH_CUDA)
-  target_include_directories(thimble SYSTEM PRIVATE ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  target_include_directories(thimble_settings SYSTEM INTERFACE
+    ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
   find_package(CUDAToolkit REQUIRED)
   target_link_libraries(thimble PUBLIC CUDA::cudart_static)
 endif()

@@ -1,5 +1,7 @@
 // thimble: the command line. Exit codes: 0 done, 1 failed while running or output lost, 2 wrong use
 // or bad input, 3 does not fit the budget, 128 + N stopped by signal N.
+#include <fmt/ranges.h>
+
 #include <new>
 
 #include "apps/thimble/command.h"
@@ -7,15 +9,21 @@
 #include "thimble/base/exception_error.h"
 #include "thimble/base/version.h"
 #include "thimble/device/cpu/memory_limits.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/report/text_style.h"
 
 namespace thimble {
 namespace {
 
+std::string VersionText() {
+  return fmt::format("thimble {}\nSIMD: {}; this machine runs {}\nGPU code: {}", Version(),
+                     fmt::join(CompiledSimdTargets(), ", "), ActiveSimdTarget(), GpuCode());
+}
+
 int Run(int num_words, char** words) {
   CLI::App app("trains neural networks in the memory you have", "thimble");
   app.set_help_flag("-h,--help", "print this help");
-  app.set_version_flag("--version", std::string(Version()), "print the version");
+  app.set_version_flag("--version", VersionText, "print version, SIMD targets and GPU code");
   app.require_subcommand(1);
   int exit_code = 0;
   AddTrainCommand(app, &exit_code);

@@ -273,15 +273,6 @@ std::ostream& operator<<(std::ostream& stream, const Json& json) { return stream
 std::string JsonString(std::string_view text) { return Quote(text, /*ascii=*/false); }
 std::string AsciiJsonString(std::string_view text) { return Quote(text, /*ascii=*/true); }
 
-bool IsUtf8(std::string_view text) {
-  try {
-    Library(text).dump();
-    return true;
-  } catch (const Library::exception&) {
-    return false;
-  }
-}
-
 Result<Json> ParseJson(std::string_view text) {
   THIMBLE_TRY(CheckNesting(text));
   Builder builder;

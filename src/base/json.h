@@ -141,7 +141,6 @@ struct Json::Member {
 std::string JsonString(std::string_view text);
 // The same with nothing but ASCII.
 std::string AsciiJsonString(std::string_view text);
-bool IsUtf8(std::string_view text);
 
 // Distrusts the text: kBadInput for what is not JSON, for numbers beyond a double's range, and for
 // brackets nested deeper than in any file of ours (a file of nothing else would take a hundred

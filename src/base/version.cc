@@ -3,5 +3,6 @@
 namespace thimble {
 
 std::string_view Version() { return THIMBLE_VERSION; }
+std::string_view GpuCode() { return THIMBLE_GPU_CODE; }
 
 }  // namespace thimble

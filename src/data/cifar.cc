@@ -17,10 +17,10 @@
 namespace thimble {
 namespace {
 
-constexpr int64_t kSide = 32;
-constexpr int64_t kChannels = 3;
-constexpr int64_t kPlane = kSide * kSide;
-constexpr int64_t kPixelBytes = kPlane * kChannels;
+constexpr int64_t kCifarSide = 32;
+constexpr int64_t kCifarChannels = 3;
+constexpr int64_t kPlane = kCifarSide * kCifarSide;
+constexpr int64_t kPixelBytes = kPlane * kCifarChannels;
 constexpr int64_t kMaxLabelBytes = 2;
 
 // How one version lays out its records. The last label byte is the class; the others are checked
@@ -128,8 +128,9 @@ class CifarDataset final : public ImageDataset {
   }
 
   explicit CifarDataset(const Layout& layout)
-      : layout_(layout), format_{kSide,       kSide,     kChannels, layout.label_ranges.back(),
-                                 layout.mean, layout.std} {}
+      : layout_(layout), format_{kCifarSide,     kCifarSide,
+                                 kCifarChannels, layout.label_ranges.back(),
+                                 layout.mean,    layout.std} {}
 
   const ImageFormat& format() const override { return format_; }
   int64_t size() const override { return size_; }
@@ -149,8 +150,8 @@ class CifarDataset final : public ImageDataset {
     label = std::to_integer<int32_t>(record[layout_.label_bytes() - 1]);
     const std::byte* planes = record.data() + layout_.label_bytes();  // (C, H, W)
     for (int64_t pixel = 0; pixel < kPlane; ++pixel) {
-      for (int64_t channel = 0; channel < kChannels; ++channel) {
-        pixels[pixel * kChannels + channel] =
+      for (int64_t channel = 0; channel < kCifarChannels; ++channel) {
+        pixels[pixel * kCifarChannels + channel] =
             std::to_integer<uint8_t>(planes[channel * kPlane + pixel]);
       }
     }

@@ -10,9 +10,10 @@
 namespace thimble {
 namespace {
 
-constexpr int kSide = 32;
-constexpr int kChannels = 3;
-using Coverage = std::array<float, kSide * kSide>;  // (H, W): how much of the pixel is figure, 0..1
+constexpr int kShapesSide = 32;
+constexpr int kShapesChannels = 3;
+using Coverage =
+    std::array<float, kShapesSide * kShapesSide>;  // (H, W): how much of the pixel is figure, 0..1
 
 // How the images vary. Chosen by experiment: after training on 10,000 images a linear classifier
 // has 33 % on the test split, a WideResNet-16-2 97 to 100 % (README.md). With radii of 8 to 12,
@@ -56,13 +57,13 @@ class Draws {
 struct Scene {
   float center_x, center_y, radius;  // pixels
   float cosine, sine;                // of the rotation
-  std::array<float, kChannels> ground, figure_less_ground;
+  std::array<float, kShapesChannels> ground, figure_less_ground;
   float gradient_x, gradient_y;  // per pixel
 };
 
 void DrawColours(Draws& draws, Scene& scene) {
   const bool bright_figure = draws.Between(0, 1) < kBrightFigures;
-  for (int channel = 0; channel < kChannels; ++channel) {
+  for (int channel = 0; channel < kShapesChannels; ++channel) {
     const float dark = draws.Between(kMinDark, kMaxDark);
     const float contrast = draws.Between(kMinContrast, kMaxContrast);
     scene.ground[channel] = bright_figure ? dark : dark + contrast;
@@ -74,8 +75,8 @@ Scene DrawScene(Draws& draws) {
   Scene scene{};
   scene.radius = draws.Between(kMinRadius, kMaxRadius);
   // The unit circle around the figure stays inside the image.
-  scene.center_x = draws.Between(scene.radius, kSide - scene.radius);
-  scene.center_y = draws.Between(scene.radius, kSide - scene.radius);
+  scene.center_x = draws.Between(scene.radius, kShapesSide - scene.radius);
+  scene.center_y = draws.Between(scene.radius, kShapesSide - scene.radius);
   // Rational points of the circle instead of sine and cosine, whose last bit depends on the
   // library.
   const float half_turn = draws.Between(-kMaxHalfTurn, kMaxHalfTurn);
@@ -83,8 +84,8 @@ Scene DrawScene(Draws& draws) {
   scene.cosine = (1 - half_turn * half_turn) * scale;
   scene.sine = 2 * half_turn * scale;
   DrawColours(draws, scene);
-  scene.gradient_x = draws.Between(-kMaxGradient, kMaxGradient) / (kSide / 2);
-  scene.gradient_y = draws.Between(-kMaxGradient, kMaxGradient) / (kSide / 2);
+  scene.gradient_x = draws.Between(-kMaxGradient, kMaxGradient) / (kShapesSide / 2);
+  scene.gradient_y = draws.Between(-kMaxGradient, kMaxGradient) / (kShapesSide / 2);
   return scene;
 }
 
@@ -92,13 +93,13 @@ Scene DrawScene(Draws& draws) {
 template <class Outline>
 void Cover(const Scene& scene, Outline outline, Coverage& coverage) {
   const float inverse_radius = 1 / scene.radius;
-  for (int y = 0; y < kSide; ++y) {
+  for (int y = 0; y < kShapesSide; ++y) {
     const float from_center_y = (static_cast<float>(y) + 0.5F - scene.center_y) * inverse_radius;
-    for (int x = 0; x < kSide; ++x) {
+    for (int x = 0; x < kShapesSide; ++x) {
       const float from_center_x = (static_cast<float>(x) + 0.5F - scene.center_x) * inverse_radius;
       const float u = scene.cosine * from_center_x + scene.sine * from_center_y;
       const float v = scene.cosine * from_center_y - scene.sine * from_center_x;
-      coverage[y * kSide + x] = std::clamp(0.5F - outline(u, v) * scene.radius, 0.0F, 1.0F);
+      coverage[y * kShapesSide + x] = std::clamp(0.5F - outline(u, v) * scene.radius, 0.0F, 1.0F);
     }
   }
 }
@@ -129,7 +130,7 @@ void Cover(const Scene& scene, ShapeClass shape, Coverage& coverage) {
 }
 
 // Noise for four bytes from each word, four words from each draw.
-using NoiseBytes = std::array<uint8_t, kSide * kSide * kChannels>;
+using NoiseBytes = std::array<uint8_t, kShapesSide * kShapesSide * kShapesChannels>;
 void DrawNoise(const RandomSource& source, uint32_t split, uint32_t index, NoiseBytes& noise) {
   for (size_t block = 0; block < noise.size() / 16; ++block) {
     const auto words = source.Words(split, index, kNoiseElement + block);
@@ -141,12 +142,12 @@ void DrawNoise(const RandomSource& source, uint32_t split, uint32_t index, Noise
 
 void Paint(const Scene& scene, const Coverage& coverage, const NoiseBytes& noise,
            std::span<uint8_t> pixels) {
-  constexpr float kMiddle = (kSide - 1) / 2.0F;
-  for (int pixel = 0; pixel < kSide * kSide; ++pixel) {
-    const float light = (static_cast<float>(pixel % kSide) - kMiddle) * scene.gradient_x +
-                        (static_cast<float>(pixel / kSide) - kMiddle) * scene.gradient_y;
-    for (int channel = 0; channel < kChannels; ++channel) {
-      const int byte = pixel * kChannels + channel;
+  constexpr float kMiddle = (kShapesSide - 1) / 2.0F;
+  for (int pixel = 0; pixel < kShapesSide * kShapesSide; ++pixel) {
+    const float light = (static_cast<float>(pixel % kShapesSide) - kMiddle) * scene.gradient_x +
+                        (static_cast<float>(pixel / kShapesSide) - kMiddle) * scene.gradient_y;
+    for (int channel = 0; channel < kShapesChannels; ++channel) {
+      const int byte = pixel * kShapesChannels + channel;
       const float value = scene.ground[channel] + light +
                           coverage[pixel] * scene.figure_less_ground[channel] +
                           (static_cast<float>(noise[byte]) - 127.5F) * (kMaxNoise / 127.5F);
@@ -160,10 +161,10 @@ void Paint(const Scene& scene, const Coverage& coverage, const NoiseBytes& noise
 ShapesDataset::ShapesDataset(uint64_t seed, ShapesSplit split, int64_t size)
     : source_(seed, RandomPurpose::kShapes), split_(split), size_(size) {
   THIMBLE_CHECK(size >= 1 && size <= INT32_MAX, "a shapes data set of {} images", size);
-  format_ = {kSide, kSide, kChannels, kShapeClasses, {}, {}};
+  format_ = {kShapesSide, kShapesSide, kShapesChannels, kShapeClasses, {}, {}};
   // Measured on 30,000 images; the channels are alike by construction.
-  format_.mean.assign(kChannels, 99.2);
-  format_.std.assign(kChannels, 53.0);
+  format_.mean.assign(kShapesChannels, 99.2);
+  format_.std.assign(kShapesChannels, 53.0);
 }
 
 Result<void> ShapesDataset::Read(int64_t index, std::span<uint8_t> pixels, int32_t& label) const {

@@ -39,9 +39,6 @@ Result<void> CheckInputs(const Graph& graph, const OpDef& op, const NodeSpec& sp
   return {};
 }
 
-// Every tensor's byte count must fit comfortably: sums of them are formed later without checks.
-constexpr int64_t kMaxElements = int64_t{1} << 48;
-
 Result<void> CheckSizes(const NodeSpec& spec, const std::vector<Shape>& shapes) {
   for (const Shape& shape : shapes) {
     const auto elements = shape.CheckedElements();

@@ -47,6 +47,9 @@ constexpr bool IsPersistent(Role role) {
 enum class Phase { kForward, kBackward, kUpdate };
 std::string_view Name(Phase phase);
 
+// Of a tensor, at most: sums of byte counts are formed without checks.
+inline constexpr int64_t kMaxElements = int64_t{1} << 48;
+
 struct Value {
   std::string name;  // unique in its graph
   Shape shape;

@@ -11,9 +11,6 @@
 namespace thimble {
 namespace {
 
-// Every tensor's byte count must fit comfortably: sums of them are formed later without checks.
-constexpr int64_t kMaxElements = int64_t{1} << 48;
-
 class Verifier {
  public:
   Verifier(const Graph& graph, const OpRegistry& ops) : graph_(graph), ops_(ops) {}

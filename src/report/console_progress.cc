@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kBarInterval = std::chrono::milliseconds(200);
 constexpr auto kLineInterval = std::chrono::seconds(10);
 // Of a terminal that does not say how wide it is.
-constexpr size_t kUsualWidth = 80;
+constexpr size_t kTerminalWidth = 80;
 
 std::string Duration(double seconds) {
   const int64_t total = std::llround(seconds);
@@ -112,7 +112,7 @@ void ConsoleProgress::OnStep(const Progress& progress) {
     const size_t width = TerminalWidth(STDERR_FILENO);
     // Some terminals wrap as soon as the last column is used.
     WriteMessage("\r\033[K" +
-                 ProgressBar(progress, seconds_left, (width == 0 ? kUsualWidth : width) - 1));
+                 ProgressBar(progress, seconds_left, (width == 0 ? kTerminalWidth : width) - 1));
   } else {
     Line(Joined(Parts(progress, seconds_left)));
   }

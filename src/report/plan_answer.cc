@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "thimble/base/json.h"
 #include "thimble/plan/layer_record.h"
+#include "thimble/report/categories_json.h"
 #include "thimble/report/csv.h"
 #include "thimble/report/known_peaks.h"
 
@@ -13,14 +13,6 @@ namespace thimble {
 namespace {
 
 constexpr size_t kLargestListed = 20;
-
-Json CategoriesJson(const CategoryBytes& bytes) {
-  Json json;
-  for (size_t index = 0; index < kNumCategories; ++index) {
-    json[std::string(Name(static_cast<Category>(index)))] = bytes[index];
-  }
-  return json;
-}
 
 Json PeakJson(const PlanRecord& plan, const MemoryAccount& account) {
   Json json{{"step", account.peak_step}};

@@ -1,20 +1,12 @@
 #include "thimble/report/profile_json.h"
 
-#include "thimble/base/json.h"
+#include "thimble/report/categories_json.h"
 
 namespace thimble {
 namespace {
 
-Json CategoriesJson(const CategoryBytes& bytes) {
-  Json json;
-  for (size_t index = 0; index < kNumCategories; ++index) {
-    json[std::string(Name(static_cast<Category>(index)))] = bytes[index];
-  }
-  return json;
-}
-
 // With what is left of the plan's arena.
-Json CategoriesJson(const CategoryBytes& bytes, size_t arena_bytes) {
+Json WithGaps(const CategoryBytes& bytes, size_t arena_bytes) {
   Json json = CategoriesJson(bytes);
   json["gaps"] = arena_bytes - Total(bytes);
   return json;
@@ -24,8 +16,8 @@ Json PeakJson(const Profile& profile) {
   const MemoryAccount planned = PlannedAccount(profile);
   const CategoryBytes measured = MeasuredAccount(profile).at_step[planned.peak_step];
   return {{"step", planned.peak_step},
-          {"planned", CategoriesJson(planned.at_peak, profile.record.arena_bytes)},
-          {"measured", CategoriesJson(measured, profile.record.arena_bytes)}};
+          {"planned", WithGaps(planned.at_peak, profile.record.arena_bytes)},
+          {"measured", WithGaps(measured, profile.record.arena_bytes)}};
 }
 
 // The plans of a step; categories, steps and holdings are the first one's.
@@ -81,8 +73,8 @@ Json StepsJson(const Profile& profile) {
                      {"ms", profile.op_seconds[i] * 1e3},
                      {"flops", step.flops},
                      {"moved_bytes", step.moved_bytes},
-                     {"planned", CategoriesJson(planned.at_step[i], arena_bytes)},
-                     {"measured", CategoriesJson(measured.at_step[i], arena_bytes)}});
+                     {"planned", WithGaps(planned.at_step[i], arena_bytes)},
+                     {"measured", WithGaps(measured.at_step[i], arena_bytes)}});
   }
   return steps;
 }

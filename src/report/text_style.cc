@@ -12,7 +12,7 @@ namespace thimble {
 namespace {
 
 // Narrower than this nothing can be aligned; such a terminal wraps lines itself.
-constexpr size_t kNarrowest = 24;
+constexpr size_t kNarrowestTerminal = 24;
 
 std::string_view Code(Ink ink) {
   switch (ink) {
@@ -69,7 +69,7 @@ TextStyle StyleOfOutput() {
   if (isatty(STDOUT_FILENO) == 0) return {};
   const bool color = Environment("NO_COLOR").empty() && Environment("TERM") != "dumb";
   const size_t width = TerminalWidth(STDOUT_FILENO);
-  return {width == 0 ? 0 : std::max(width, kNarrowest), color};
+  return {width == 0 ? 0 : std::max(width, kNarrowestTerminal), color};
 }
 
 size_t DisplayWidth(std::string_view text) {

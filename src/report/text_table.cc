@@ -11,9 +11,9 @@ constexpr size_t kBetween = 2;  // blanks between columns
 // Of the first column: enough to tell layers apart, and for the names of all categories.
 constexpr size_t kNarrowestName = 14;
 
-using Rows = std::vector<std::vector<std::string>>;
+using TableRows = std::vector<std::vector<std::string>>;
 
-std::vector<size_t> NaturalWidths(const Rows& rows) {
+std::vector<size_t> NaturalWidths(const TableRows& rows) {
   std::vector<size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows) {
     THIMBLE_CHECK(row.size() == widths.size(), "a row of {} cells", row.size());

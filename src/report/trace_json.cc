@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "thimble/base/json.h"
+#include "thimble/report/categories_json.h"
 
 namespace thimble {
 namespace {
@@ -76,11 +76,7 @@ int64_t PhaseDuration(const std::vector<StepRecord>& steps, const std::vector<do
 }
 
 void AddMemory(const CategoryBytes& bytes, int64_t time, Trace& trace) {
-  Json series;
-  for (size_t index = 0; index < kNumCategories; ++index) {
-    series[std::string(Name(static_cast<Category>(index)))] = bytes[index];
-  }
-  trace.AddCounter("memory by category (bytes)", time, std::move(series));
+  trace.AddCounter("memory by category (bytes)", time, CategoriesJson(bytes));
   trace.AddCounter("memory in use (bytes)", time, {{"bytes", Total(bytes)}});
 }
 

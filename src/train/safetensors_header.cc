@@ -11,6 +11,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/base/json.h"
 #include "thimble/base/quote_name.h"
+#include "thimble/base/utf8.h"
 #include "thimble/train/safetensors_parser.h"
 
 namespace thimble {

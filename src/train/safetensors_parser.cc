@@ -15,7 +15,7 @@
 namespace thimble {
 namespace {
 
-using Json = nlohmann::json;
+using JsonLibrary = nlohmann::json;
 
 // Walks the text and shows the handler how far the parser has read.
 class TextIterator {
@@ -70,7 +70,7 @@ std::optional<int64_t> ExpectedBytes(const Shape& shape, int64_t element_bytes) 
 
 // Receives the events of the JSON parser. Each function returns whether to go on; once one said no,
 // `problem` has the reason.
-class HeaderHandler final : public nlohmann::json_sax<Json> {
+class HeaderHandler final : public nlohmann::json_sax<JsonLibrary> {
  public:
   HeaderHandler(const char* text, int64_t data_bytes)
       : reached(text), text_(text), data_bytes_(data_bytes) {}
@@ -161,7 +161,7 @@ class HeaderHandler final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  bool parse_error(size_t, const std::string&, const Json::exception&) override {
+  bool parse_error(size_t, const std::string&, const JsonLibrary::exception&) override {
     return Fail("expected JSON, found something else");
   }
 
@@ -259,8 +259,8 @@ Result<SafetensorsHeader> ParseSafetensorsJson(std::string_view text, int64_t da
                                 kSafetensorsPrefixBytes));
   }
   HeaderHandler handler(begin, data_bytes);
-  if (!Json::sax_parse(TextIterator(begin, &handler.reached),
-                       TextIterator(begin + text.size(), &handler.reached), &handler)) {
+  if (!JsonLibrary::sax_parse(TextIterator(begin, &handler.reached),
+                              TextIterator(begin + text.size(), &handler.reached), &handler)) {
     return BadInput(handler.problem);
   }
   return std::move(handler.header);

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/bench/bench_program.h"
+#include "tests/support/test_paths.h"
 #include "thimble/base/json.h"
 
 namespace thimble {
@@ -9,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 
 ProcessResult RunIt(const std::vector<std::string>& arguments) {
-  return RunBenchProgram(THIMBLE_KERNEL_BENCH, arguments);
+  return RunBenchProgram(KernelBench(), arguments);
 }
 
 TEST(KernelBench, CountsWorkOfAKernel) {

@@ -2,6 +2,7 @@
 
 #include "tests/bench/bench_program.h"
 #include "tests/support/cuda_or_skip.h"
+#include "tests/support/test_paths.h"
 #include "thimble/base/json.h"
 
 namespace thimble {
@@ -11,7 +12,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 ProcessResult RunIt(const std::vector<std::string>& arguments) {
-  return RunBenchProgram(THIMBLE_STEP_BENCH, arguments);
+  return RunBenchProgram(StepBench(), arguments);
 }
 
 TEST(StepBench, PrintsPositiveNumbersAsJson) {

@@ -11,14 +11,15 @@
 namespace thimble {
 namespace {
 
-struct Batch {
+struct FilledBatch {
   std::vector<uint8_t> images;
   std::vector<int32_t> labels;
 };
 
-Batch FillStep(const BatchSource& source, int64_t step) {
+FilledBatch FillStep(const BatchSource& source, int64_t step) {
   const auto count = static_cast<size_t>(source.CountAt(step));
-  Batch batch{std::vector<uint8_t>(count * source.image_bytes()), std::vector<int32_t>(count)};
+  FilledBatch batch{std::vector<uint8_t>(count * source.image_bytes()),
+                    std::vector<int32_t>(count)};
   EXPECT_TRUE(source.Fill(step, batch.images, batch.labels).ok());
   return batch;
 }
@@ -52,7 +53,7 @@ TEST(TrainBatchesTest, EachEpochShowsEveryImageOnceInItsOwnOrder) {
   const TrainBatches batches(dataset, 10, 1);
   std::vector<std::vector<int32_t>> orders(2);
   for (int64_t step = 0; step < 6; ++step) {
-    const Batch batch = FillStep(batches, step);
+    const FilledBatch batch = FillStep(batches, step);
     for (size_t i = 0; i < batch.labels.size(); ++i) {
       EXPECT_EQ(batch.images[i * dataset.format().image_bytes()], batch.labels[i] % 251);
       orders[step / 3].push_back(batch.labels[i]);
@@ -67,7 +68,7 @@ TEST(TrainBatchesTest, EachEpochShowsEveryImageOnceInItsOwnOrder) {
 TEST(TrainBatchesTest, AnyStepIsRepeatableOnItsOwn) {
   const ShapesDataset dataset(4, ShapesSplit::kTrain, 57);
   const TrainBatches batches(dataset, 8, 1);
-  const Batch late = FillStep(batches, 1000);
+  const FilledBatch late = FillStep(batches, 1000);
   FillStep(batches, 3);
   const TrainBatches again(dataset, 8, 1);
   EXPECT_EQ(FillStep(again, 1000).images, late.images);

@@ -12,14 +12,14 @@
 namespace thimble {
 namespace {
 
-constexpr int64_t kBatch = 4;
+constexpr int64_t kRingBatch = 4;
 
 // Slots with memory of their own.
 class Slots {
  public:
   Slots(size_t num_slots, int64_t image_bytes) {
-    images_.resize(num_slots, std::vector<uint8_t>(static_cast<size_t>(kBatch * image_bytes)));
-    labels_.resize(num_slots, std::vector<int32_t>(kBatch));
+    images_.resize(num_slots, std::vector<uint8_t>(static_cast<size_t>(kRingBatch * image_bytes)));
+    labels_.resize(num_slots, std::vector<int32_t>(kRingBatch));
     for (size_t i = 0; i < num_slots; ++i) buffers_.push_back({images_[i], labels_[i]});
   }
   std::span<const BatchBuffer> buffers() const { return buffers_; }
@@ -33,14 +33,14 @@ class Slots {
 class PrefetcherTest : public ::testing::Test {
  protected:
   NumberedDataset dataset_{30};
-  TrainBatches batches_{dataset_, kBatch, 1};
+  TrainBatches batches_{dataset_, kRingBatch, 1};
 
   // Takes the next batch, compares it with a direct Fill and gives it back.
   void ExpectNextIs(Prefetcher& prefetcher, int64_t step) {
     const auto batch = prefetcher.Next();
     ASSERT_TRUE(batch.ok()) << batch.error().message;
-    std::vector<uint8_t> images(static_cast<size_t>(kBatch * batches_.image_bytes()));
-    std::vector<int32_t> labels(kBatch);
+    std::vector<uint8_t> images(static_cast<size_t>(kRingBatch * batches_.image_bytes()));
+    std::vector<int32_t> labels(kRingBatch);
     ASSERT_TRUE(batches_.Fill(step, images, labels).ok());
     EXPECT_EQ(batch->step, step);
     ASSERT_EQ(batch->count, batches_.CountAt(step));
@@ -98,7 +98,7 @@ TEST_F(PrefetcherTest, EndsWhileABatchIsHeld) {
 
 TEST_F(PrefetcherTest, ErrorComesAfterTheGoodBatchesAndStays) {
   const NumberedDataset broken(30, /*broken_index=*/13);  // in step 3 of the batches in order
-  const EvalBatches batches(broken, kBatch);
+  const EvalBatches batches(broken, kRingBatch);
   const Slots slots(2, batches.image_bytes());
   Prefetcher prefetcher(batches, slots.buffers());
   EXPECT_TRUE(prefetcher.Start(0, batches.num_steps()).ok());

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Ten steps per epoch (the last one smaller), an evaluation after each.
-std::string Options(int epochs) {
+std::string CudaOptions(int epochs) {
   return "train --model wrn-10-1 --data shapes:38,6 --batch 4 --lr 0.05 --augment crop-flip "
          "--log-every 1 --checkpoint-every 3 --schedule constant --epochs " +
          std::to_string(epochs) + " ";
@@ -29,7 +29,7 @@ TEST_F(CudaTrainEndToEnd, MeasuresWhatWasPlanned) {
   int runs = 0;
   for (const char* options : {"", "--math fp32 ", "--prefetch 0 ", "--prefetch 1 "}) {
     const std::string out = At("run" + std::to_string(runs++));
-    RunWell(Options(2) + "--device cuda " + options + "--out " + out);
+    RunWell(CudaOptions(2) + "--device cuda " + options + "--out " + out);
     const auto summary = SummaryOf(out);
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << options;
     EXPECT_EQ(summary["device"], "cuda");
@@ -44,26 +44,26 @@ TEST_F(CudaTrainEndToEnd, MeasuresWhatWasPlanned) {
 }
 
 TEST_F(CudaTrainEndToEnd, SameBitsTwiceAndWithAnyRing) {
-  RunWell(Options(2) + "--device cuda --out @/first");
-  RunWell(Options(2) + "--device cuda --out @/second");
-  RunWell(Options(2) + "--device cuda --prefetch 0 --threads 3 --out @/third");
+  RunWell(CudaOptions(2) + "--device cuda --out @/first");
+  RunWell(CudaOptions(2) + "--device cuda --out @/second");
+  RunWell(CudaOptions(2) + "--device cuda --prefetch 0 --threads 3 --out @/third");
   ExpectSameRun(At("first"), At("second"));
   ExpectSameRun(At("first"), At("third"));
 }
 
 TEST_F(CudaTrainEndToEnd, StoppedAndKilledRunsGoOnBitForBit) {
-  RunWell(Options(6) + "--device cuda --out @/whole");
+  RunWell(CudaOptions(6) + "--device cuda --out @/whole");
   for (const int signal : {SIGTERM, SIGKILL}) {
     const std::string run = At("run" + std::to_string(signal));
     {
-      Process process(Command(Options(6) + "--device cuda --out " + run));
+      Process process(Command(CudaOptions(6) + "--device cuda --out " + run));
       while (Content(run + "/metrics.jsonl").find("\"step\":7,") == std::string::npos) {
         if (!process.Poll(std::chrono::milliseconds(2))) break;
       }
       process.Signal(signal);
       process.Wait();
     }
-    const ProcessResult rest = RunWell(Options(6) + "--device cuda --resume --out " + run);
+    const ProcessResult rest = RunWell(CudaOptions(6) + "--device cuda --resume --out " + run);
     EXPECT_THAT(rest.err, Not(HasSubstr("not bit for bit")));
     ExpectSameRun(At("whole"), run);
   }
@@ -73,9 +73,9 @@ TEST_F(CudaTrainEndToEnd, ACheckpointGoesOnOnTheOtherDevice) {
   for (const std::string first : {"cpu", "cuda"}) {
     const std::string second = first == "cpu" ? "cuda" : "cpu";
     const std::string run = At("from_" + first);
-    RunWell(Options(1) + "--device " + first + " --out " + run);
+    RunWell(CudaOptions(1) + "--device " + first + " --out " + run);
     const ProcessResult rest =
-        RunWell(Options(2) + "--device " + second + " --resume --extend --out " + run);
+        RunWell(CudaOptions(2) + "--device " + second + " --resume --extend --out " + run);
     EXPECT_THAT(rest.err, HasSubstr("resuming at step 10"));
     EXPECT_THAT(rest.err, HasSubstr("not bit for bit"));
     EXPECT_EQ(SummaryOf(run)["steps"], 20);
@@ -84,8 +84,8 @@ TEST_F(CudaTrainEndToEnd, ACheckpointGoesOnOnTheOtherDevice) {
 }
 
 TEST_F(CudaTrainEndToEnd, FirstLossesAreThoseOfTheCpu) {
-  RunWell(Options(1) + "--out @/cpu");
-  RunWell(Options(1) + "--device cuda --math fp32 --out @/cuda");
+  RunWell(CudaOptions(1) + "--out @/cpu");
+  RunWell(CudaOptions(1) + "--device cuda --math fp32 --out @/cuda");
   const std::vector<double> cpu = LossesOf(At("cpu"));
   const std::vector<double> cuda = LossesOf(At("cuda"));
   ASSERT_EQ(cpu.size(), 10U);
@@ -94,7 +94,7 @@ TEST_F(CudaTrainEndToEnd, FirstLossesAreThoseOfTheCpu) {
 }
 
 TEST_F(CudaTrainEndToEnd, EvaluatesWeightsFromTheCpu) {
-  RunWell(Options(1) + "--out @/cpu");
+  RunWell(CudaOptions(1) + "--out @/cpu");
   const auto cpu = ParseObject(RunWell("eval @/cpu --json").out);
   const auto cuda = ParseObject(RunWell("eval @/cpu --device cuda --math fp32 --json").out);
   EXPECT_EQ(cuda["device"], "cuda");
@@ -105,7 +105,7 @@ TEST_F(CudaTrainEndToEnd, EvaluatesWeightsFromTheCpu) {
 
 TEST_F(CudaTrainEndToEnd, PartsAreMeasuredAsPlannedAndRepeatable) {
   for (const char* size : {"1", "2", "3"}) {
-    const std::string options = Options(2) + "--device cuda --microbatch " + size + " --out ";
+    const std::string options = CudaOptions(2) + "--device cuda --microbatch " + size + " --out ";
     const std::string first = At(std::string("first") + size);
     const std::string second = At(std::string("second") + size);
     RunWell(options + first);
@@ -119,8 +119,8 @@ TEST_F(CudaTrainEndToEnd, PartsAreMeasuredAsPlannedAndRepeatable) {
 }
 
 TEST_F(CudaTrainEndToEnd, FirstLossesInPartsAreThoseOfTheCpu) {
-  RunWell(Options(1) + "--microbatch 3 --out @/cpu");
-  RunWell(Options(1) + "--microbatch 3 --device cuda --math fp32 --out @/cuda");
+  RunWell(CudaOptions(1) + "--microbatch 3 --out @/cpu");
+  RunWell(CudaOptions(1) + "--microbatch 3 --device cuda --math fp32 --out @/cuda");
   const std::vector<double> cpu = LossesOf(At("cpu"));
   const std::vector<double> cuda = LossesOf(At("cuda"));
   ASSERT_EQ(cpu.size(), cuda.size());
@@ -129,9 +129,9 @@ TEST_F(CudaTrainEndToEnd, FirstLossesInPartsAreThoseOfTheCpu) {
 
 TEST_F(CudaTrainEndToEnd, RunsInPartsGoOnBitForBit) {
   const std::string options = "--device cuda --microbatch 3 ";
-  RunWell(Options(4) + options + "--out @/whole");
-  RunWell(Options(4) + options + "--steps 17 --out @/run");
-  RunWell(Options(4) + options + "--resume --extend --out @/run");
+  RunWell(CudaOptions(4) + options + "--out @/whole");
+  RunWell(CudaOptions(4) + options + "--steps 17 --out @/run");
+  RunWell(CudaOptions(4) + options + "--resume --extend --out @/run");
   EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("run")));
 }
 

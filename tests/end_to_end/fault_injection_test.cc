@@ -10,19 +10,13 @@
 #include <thread>
 
 #include "tests/end_to_end/thimble_fixture.h"
+#include "tests/support/test_paths.h"
 
 namespace thimble {
 namespace {
 
 using testing::AnyOf;
 using testing::HasSubstr;
-
-// Not there with sanitizers and on some processors; tests/CMakeLists.txt says why.
-#ifdef THIMBLE_INJECTOR
-constexpr const char* kInjector = THIMBLE_INJECTOR;
-#else
-constexpr const char* kInjector = "";
-#endif
 
 // Two convolutions and a norm: a run takes 60 ms.
 constexpr const char* kNetwork = R"(
@@ -105,7 +99,9 @@ class FaultInjection : public ThimbleFixture {
  protected:
   void SetUp() override {
     ThimbleFixture::SetUp();
-    if (*kInjector == '\0') GTEST_SKIP() << "system calls cannot be made to fail in this build";
+    // (With sanitizers and on some processors; tests/CMakeLists.txt says why.)
+    if (FaultInjector().empty())
+      GTEST_SKIP() << "system calls cannot be made to fail in this build";
     std::ofstream(At("tiny.toml")) << kNetwork;
   }
 
@@ -116,7 +112,7 @@ class FaultInjection : public ThimbleFixture {
   }
 
   ProcessResult RunInjected(const std::string& text, Words variables) const {
-    variables.push_back("LD_PRELOAD=" + FromEnvironment("THIMBLE_INJECTOR", kInjector));
+    variables.push_back("LD_PRELOAD=" + FaultInjector());
     return Run(text, {.environment = std::move(variables)});
   }
 

@@ -10,16 +10,16 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Options by name, so that advice can take the place of what was given.
-using Options = std::map<std::string, std::string>;
+// OptionMap by name, so that advice can take the place of what was given.
+using OptionMap = std::map<std::string, std::string>;
 
-Options With(Options options, const std::string& advice) {
+OptionMap With(OptionMap options, const std::string& advice) {
   const Words words = Split(advice);
   for (size_t i = 0; i + 1 < words.size(); i += 2) options[words[i]] = words[i + 1];
   return options;
 }
 
-std::string Text(const Options& options) {
+std::string Text(const OptionMap& options) {
   std::string text;
   for (const auto& [name, value] : options) text += " " + name + " " + value;
   return text;
@@ -27,21 +27,21 @@ std::string Text(const Options& options) {
 
 class FiguresEndToEnd : public ThimbleFixture {
  protected:
-  Json Plan(const Options& options, int exit_code = 0) const {
+  Json Plan(const OptionMap& options, int exit_code = 0) const {
     const ProcessResult result = Run("plan --json" + Text(options));
     EXPECT_EQ(result.exit_code, exit_code) << Text(options) << "\n" << result.err;
     return ParseObject(result.out);
   }
   // The plan with these options has the arena that was promised.
-  void ExpectArena(const Options& options, const Json& arena_bytes) const {
+  void ExpectArena(const OptionMap& options, const Json& arena_bytes) const {
     EXPECT_EQ(Plan(options)["arena_bytes"], arena_bytes) << Text(options);
   }
   // The options of the table of techniques hold when they are taken.
-  Json ExpectOffersHold(const Options& options) const {
+  Json ExpectOffersHold(const OptionMap& options) const {
     const auto plan = Plan(options);
     const auto& savings = plan["savings"];
     EXPECT_EQ(savings["asked_arena_bytes"], plan["arena_bytes"]);
-    Options together = options;
+    OptionMap together = options;
     for (const auto& offer : savings["offered"]) {
       ExpectArena(With(options, offer["name"].text()), offer["arena_bytes"]);
       together = With(together, offer["name"].text());
@@ -50,12 +50,12 @@ class FiguresEndToEnd : public ThimbleFixture {
     return plan;
   }
   // So does every other suggestion.
-  void ExpectSuggestionsHold(const Options& options) const {
+  void ExpectSuggestionsHold(const OptionMap& options) const {
     const auto plan = ExpectOffersHold(options);
     for (const auto& smallest : plan["smallest"]) {
       ExpectArena(With(options, smallest["options"].text()), smallest["arena_bytes"]);
     }
-    Options budgeted = options;
+    OptionMap budgeted = options;
     budgeted["--budget"] = std::to_string(plan["arena_bytes"].get<int64_t>() - 1);
     const Json refused = Plan(budgeted, 3);
     for (const auto& advice : refused["advice"]["fitting"]) {
@@ -75,7 +75,7 @@ TEST_F(FiguresEndToEnd, OffersOfAPlanHold) {
 class SlowFigures : public FiguresEndToEnd {};
 
 TEST_F(SlowFigures, SuggestionsOfManyPlansHold) {
-  const Options model = {{"--model", "wrn-10-1"}, {"--threads", "2"}};
+  const OptionMap model = {{"--model", "wrn-10-1"}, {"--threads", "2"}};
   for (const char* options :
        {"--batch 12 --data shapes:30,7", "--batch 20 --conv winograd",
         "--batch 64 --microbatch 16 --data shapes:200,50", "--batch 30 --recompute cheap",

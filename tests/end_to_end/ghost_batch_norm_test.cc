@@ -9,7 +9,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Three steps per epoch; batches of 7 and, at the end, of 2.
-std::string Options(int epochs) {
+std::string GhostOptions(int epochs) {
   return "train --model wrn-10-1 --data shapes:16,6 --batch 7 --lr 0.05 --augment crop-flip "
          "--log-every 1 --checkpoint-every 2 --threads 1 --epochs " +
          std::to_string(epochs) + " ";
@@ -20,7 +20,7 @@ class GhostBatchNormEndToEnd : public ThimbleFixture {};
 TEST_F(GhostBatchNormEndToEnd, MeasuresWhatWasPlannedWithAnyGroup) {
   for (int group : {1, 3, 6}) {
     const std::string run = At(std::to_string(group));
-    RunWell(Options(1) + "--bn-group " + std::to_string(group) + " --out " + run);
+    RunWell(GhostOptions(1) + "--bn-group " + std::to_string(group) + " --out " + run);
     const auto summary = SummaryOf(run);
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << group;
     EXPECT_EQ(summary["steps"], 3);
@@ -28,33 +28,33 @@ TEST_F(GhostBatchNormEndToEnd, MeasuresWhatWasPlannedWithAnyGroup) {
 }
 
 TEST_F(GhostBatchNormEndToEnd, SameBitsForAnyNumberOfThreads) {
-  RunWell(Options(2) + "--bn-group 3 --out @/one");
-  std::string two = Options(2);
+  RunWell(GhostOptions(2) + "--bn-group 3 --out @/one");
+  std::string two = GhostOptions(2);
   two.replace(two.find("--threads 1"), 11, "--threads 2");
   RunWell(two + "--bn-group 3 --out @/two");
   ExpectSameRun(At("one"), At("two"));
 }
 
 TEST_F(GhostBatchNormEndToEnd, OneGroupIsThePlainRunAndTwoAreNot) {
-  RunWell(Options(2) + "--out @/plain");
-  RunWell(Options(2) + "--bn-group 7 --out @/whole");
-  RunWell(Options(2) + "--bn-group 6 --out @/parts");
+  RunWell(GhostOptions(2) + "--out @/plain");
+  RunWell(GhostOptions(2) + "--bn-group 7 --out @/whole");
+  RunWell(GhostOptions(2) + "--bn-group 6 --out @/parts");
   ExpectSameRun(At("plain"), At("whole"));
   EXPECT_NE(MetricsOf(At("plain")), MetricsOf(At("parts")));
 }
 
 TEST_F(GhostBatchNormEndToEnd, GoesOnBitForBit) {
-  RunWell(Options(3) + "--bn-group 2 --out @/whole");
-  RunWell(Options(3) + "--bn-group 2 --steps 4 --out @/parted");
-  RunWell(Options(3) + "--bn-group 2 --resume --extend --out @/parted");
+  RunWell(GhostOptions(3) + "--bn-group 2 --out @/whole");
+  RunWell(GhostOptions(3) + "--bn-group 2 --steps 4 --out @/parted");
+  RunWell(GhostOptions(3) + "--bn-group 2 --resume --extend --out @/parted");
   EXPECT_TRUE(WeightsOf(At("whole")) == WeightsOf(At("parted")));
 }
 
 TEST_F(GhostBatchNormEndToEnd, AResumedRunMustHaveTheSameGroup) {
-  RunWell(Options(1) + "--bn-group 2 --out @/run");
-  ExpectRefusal(Options(2) + "--bn-group 3 --resume --out @/run", 2,
+  RunWell(GhostOptions(1) + "--bn-group 2 --out @/run");
+  ExpectRefusal(GhostOptions(2) + "--bn-group 3 --resume --out @/run", 2,
                 "--bn-group was '2' and is now '3'");
-  ExpectRefusal(Options(2) + "--resume --out @/run", 2, "--bn-group was '2' and is now '0'");
+  ExpectRefusal(GhostOptions(2) + "--resume --out @/run", 2, "--bn-group was '2' and is now '0'");
 }
 
 TEST_F(GhostBatchNormEndToEnd, ThePlanSaysWhatIsLost) {
@@ -88,7 +88,7 @@ class CudaGhostBatchNormEndToEnd : public GhostBatchNormEndToEnd {
 
 TEST_F(CudaGhostBatchNormEndToEnd, MeasuresWhatWasPlannedAndRepeatsItsBits) {
   for (const std::string group : {"1", "3", "7"}) {
-    const std::string command = Options(2) + "--device cuda --bn-group " + group + " --out ";
+    const std::string command = GhostOptions(2) + "--device cuda --bn-group " + group + " --out ";
     RunWell(command + At("first" + group));
     RunWell(command + At("second" + group));
     ExpectSameRun(At("first" + group), At("second" + group));
@@ -98,14 +98,14 @@ TEST_F(CudaGhostBatchNormEndToEnd, MeasuresWhatWasPlannedAndRepeatsItsBits) {
 }
 
 TEST_F(CudaGhostBatchNormEndToEnd, OneGroupIsThePlainRun) {
-  RunWell(Options(2) + "--device cuda --out @/plain");
-  RunWell(Options(2) + "--device cuda --bn-group 7 --out @/whole");
+  RunWell(GhostOptions(2) + "--device cuda --out @/plain");
+  RunWell(GhostOptions(2) + "--device cuda --bn-group 7 --out @/whole");
   ExpectSameRun(At("plain"), At("whole"));
 }
 
 TEST_F(CudaGhostBatchNormEndToEnd, FirstLossesAreThoseOfTheCpu) {
-  RunWell(Options(1) + "--bn-group 2 --out @/cpu");
-  RunWell(Options(1) + "--bn-group 2 --device cuda --math fp32 --out @/cuda");
+  RunWell(GhostOptions(1) + "--bn-group 2 --out @/cpu");
+  RunWell(GhostOptions(1) + "--bn-group 2 --device cuda --math fp32 --out @/cuda");
   const std::vector<double> cpu = LossesOf(At("cpu"));
   const std::vector<double> cuda = LossesOf(At("cuda"));
   ASSERT_EQ(cpu.size(), 3U);

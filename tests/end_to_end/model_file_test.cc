@@ -1,5 +1,6 @@
 // One's own network as a file, through every command.
 #include "tests/end_to_end/thimble_fixture.h"
+#include "tests/support/test_paths.h"
 #include "thimble/base/json.h"
 #include "thimble/base/sealed_text.h"
 
@@ -12,7 +13,7 @@ using testing::StartsWith;
 class ModelFileEndToEnd : public ThimbleFixture {
  protected:
   static std::string Example(const std::string& name) {
-    return THIMBLE_EXAMPLES_FOLDER "/models/" + name + ".toml";
+    return ExamplesFolder() + "/models/" + name + ".toml";
   }
   // A copy of an example in the test's folder, to be changed.
   std::string Copy(const std::string& name) const {

@@ -16,7 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // Ten steps per epoch (the last one smaller), an evaluation after each.
-std::string Options(int epochs) {
+std::string ResumeOptions(int epochs) {
   return "train --model wrn-10-1 --data shapes:38,6 --batch 4 --lr 0.05 --augment crop-flip "
          "--validation 0 --log-every 1 --checkpoint-every 3 --schedule cosine --threads 1 "
          "--epochs " +
@@ -73,9 +73,9 @@ class ResumeEndToEnd : public ThimbleFixture {
   }
 
   void ExpectKillsChangeNothing(int kills, int epochs) {
-    RunWell(Options(epochs) + "--out @/whole");
-    const int killed =
-        RunWithKills(Options(epochs) + "--out @/killed --resume", At("killed"), kills, 10 * epochs);
+    RunWell(ResumeOptions(epochs) + "--out @/whole");
+    const int killed = RunWithKills(ResumeOptions(epochs) + "--out @/killed --resume", At("killed"),
+                                    kills, 10 * epochs);
     EXPECT_GT(killed, kills / 2);
     ExpectSameRun(At("whole"), At("killed"));
     EXPECT_EQ(SummaryOf(At("killed"))["finished"], true);
@@ -83,9 +83,9 @@ class ResumeEndToEnd : public ThimbleFixture {
 };
 
 TEST_F(ResumeEndToEnd, StoppedPolitely) {
-  RunWell(Options(20) + "--out @/whole");
+  RunWell(ResumeOptions(20) + "--out @/whole");
   {
-    Process process(Command(Options(20) + "--out @/stopped --json"));
+    Process process(Command(ResumeOptions(20) + "--out @/stopped --json"));
     ASSERT_TRUE(WaitForStep(process, At("stopped"), 13));
     process.Signal(SIGTERM);
     const ProcessResult result = process.Wait();
@@ -107,9 +107,9 @@ TEST_F(ResumeEndToEnd, StoppedPolitely) {
 
 // Other threads, ring and scratch may be used after a resume, and --simd is as it was.
 TEST_F(ResumeEndToEnd, GoesOnWithOtherMeans) {
-  RunWell(Options(10) + "--out @/whole");
+  RunWell(ResumeOptions(10) + "--out @/whole");
   {
-    Process process(Command(Options(10) + "--out @/run"));
+    Process process(Command(ResumeOptions(10) + "--out @/run"));
     ASSERT_TRUE(WaitForStep(process, At("run"), 5));
     process.Signal(SIGINT);
     EXPECT_EQ(process.Wait().exit_code, 128 + SIGINT);
@@ -121,9 +121,9 @@ TEST_F(ResumeEndToEnd, GoesOnWithOtherMeans) {
 }
 
 TEST_F(ResumeEndToEnd, WinogradGoesOnWithOtherMeans) {
-  RunWell(Options(5) + "--conv winograd --out @/whole");
+  RunWell(ResumeOptions(5) + "--conv winograd --out @/whole");
   {
-    Process process(Command(Options(5) + "--conv winograd --out @/run"));
+    Process process(Command(ResumeOptions(5) + "--conv winograd --out @/run"));
     ASSERT_TRUE(WaitForStep(process, At("run"), 5));
     process.Signal(SIGKILL);
     process.Wait();
@@ -133,23 +133,23 @@ TEST_F(ResumeEndToEnd, WinogradGoesOnWithOtherMeans) {
 }
 
 TEST_F(ResumeEndToEnd, WithNothingThereStartsAfresh) {
-  RunWell(Options(1) + "--out @/whole");
-  RunWell(Options(1) + "--out @/fresh --resume");
+  RunWell(ResumeOptions(1) + "--out @/whole");
+  RunWell(ResumeOptions(1) + "--out @/fresh --resume");
   ExpectSameRun(At("whole"), At("fresh"));
 }
 
 TEST_F(ResumeEndToEnd, AFinishedRunIsNotTouched) {
-  const ProcessResult first = RunWell(Options(1) + "--out @/run --json");
+  const ProcessResult first = RunWell(ResumeOptions(1) + "--out @/run --json");
   const auto times = TimesOf(At("run"));
   ASSERT_GT(times.size(), 8U);
-  const ProcessResult again = RunWell(Options(1) + "--out @/run --resume --json");
+  const ProcessResult again = RunWell(ResumeOptions(1) + "--out @/run --resume --json");
   EXPECT_EQ(again.out, first.out);
   EXPECT_THAT(again.err, HasSubstr("nothing to do"));
   EXPECT_TRUE(TimesOf(At("run")) == times);
 }
 
 TEST_F(ResumeEndToEnd, StoppedBeforeAnythingWasEvaluated) {
-  Process process(Command(Options(20) + "--out @/run"));
+  Process process(Command(ResumeOptions(20) + "--out @/run"));
   ASSERT_TRUE(WaitForStep(process, At("run"), 2));
   process.Signal(SIGHUP);
   const ProcessResult result = process.Wait();
@@ -162,11 +162,12 @@ TEST_F(ResumeEndToEnd, StoppedBeforeAnythingWasEvaluated) {
 }
 
 TEST_F(ResumeEndToEnd, ARunFolderIsUsedByOneProcess) {
-  Process process(Command(Options(40) + "--out @/run"));
+  Process process(Command(ResumeOptions(40) + "--out @/run"));
   ASSERT_TRUE(WaitForStep(process, At("run"), 1));
-  ExpectRefusal(Options(40) + "--out @/run --resume", 1,
+  ExpectRefusal(ResumeOptions(40) + "--out @/run --resume", 1,
                 "another process is using this run folder");
-  ExpectRefusal(Options(40) + "--out @/run --overwrite", 1, "another process is using this run");
+  ExpectRefusal(ResumeOptions(40) + "--out @/run --overwrite", 1,
+                "another process is using this run");
 }
 
 // The data counts, not where it lies.
@@ -192,7 +193,7 @@ TEST_F(ResumeEndToEnd, DataMayMoveButNotChange) {
 }
 
 TEST_F(ResumeEndToEnd, MoreEpochs) {
-  std::string options = Options(2);
+  std::string options = ResumeOptions(2);
   options.replace(options.find("--schedule cosine"), 17, "--schedule constant");
   RunWell(options + "--out @/whole");
   std::string shorter = options;

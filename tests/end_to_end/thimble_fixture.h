@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/process.h"
+#include "tests/support/test_paths.h"
 #include "tests/train/file_fixture.h"
 #include "thimble/base/json.h"
 
@@ -33,14 +34,6 @@ inline Words Split(const std::string& text) {
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
 }
-
-// Where the tests look for things: as built, or as the environment says where programs were built
-// elsewhere.
-inline std::string FromEnvironment(const char* name, const char* as_built) {
-  const char* path = std::getenv(name);
-  return path == nullptr ? as_built : path;
-}
-inline std::string ThimbleBinary() { return FromEnvironment("THIMBLE_BINARY", THIMBLE_BINARY); }
 
 class ThimbleFixture : public FileFixture {
  protected:

@@ -26,6 +26,7 @@
 #include <set>
 
 #include "tests/end_to_end/thimble_fixture.h"
+#include "tests/support/test_paths.h"
 #include "tests/support/tolerance.h"
 #include "thimble/base/json.h"
 #include "thimble/data/batches.h"
@@ -114,8 +115,7 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
       GTEST_SKIP() << check.error().message;
     }
     ASSERT_TRUE(PinSimdTarget(GetParam().simd).ok());
-    const std::string path = FromEnvironment("THIMBLE_GOLDEN_FOLDER", THIMBLE_GOLDEN_FOLDER) + "/" +
-                             GetParam().name + ".json";
+    const std::string path = GoldenFolder() + "/" + GetParam().name + ".json";
     golden_ = ParseObject(BytesAt(path));
     ASSERT_FALSE(golden_.empty());
     config_.data = golden_["data"].text();

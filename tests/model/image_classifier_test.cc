@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "tests/support/test_paths.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/ops/builtin_ops.h"
 
@@ -157,7 +158,7 @@ TEST(ImageClassifierTest, ExamplesOfTheListExist) {
     // Files are named as seen from the project's folder.
     const bool is_file = family.example.ends_with(".toml");
     const std::string example =
-        is_file ? THIMBLE_EXAMPLES_FOLDER "/../" + family.example : family.example;
+        is_file ? ExamplesFolder() + "/../" + family.example : family.example;
     EXPECT_TRUE(FindModel(example, {}).ok()) << family.example;
     EXPECT_FALSE(family.pattern.empty());
     EXPECT_FALSE(family.what.empty());

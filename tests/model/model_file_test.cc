@@ -6,6 +6,7 @@
 
 #include "tests/model/file/model_text.h"
 #include "tests/support/model_graphs.h"
+#include "tests/support/test_paths.h"
 #include "tests/train/file_fixture.h"
 #include "thimble/graph/verify_graph.h"
 #include "thimble/ops/builtin_ops.h"
@@ -17,7 +18,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 std::string Example(const std::string& name) {
-  return fmt::format("{}/models/{}.toml", THIMBLE_EXAMPLES_FOLDER, name);
+  return fmt::format("{}/models/{}.toml", ExamplesFolder(), name);
 }
 
 TEST(ModelFile, IsWhatEndsInToml) {

@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-inline StepRecord MadeStep(const std::string& op, const std::string& layer,
-                           const std::string& phase, int64_t flops) {
+inline StepRecord ProfileStep(const std::string& op, const std::string& layer,
+                              const std::string& phase, int64_t flops) {
   StepRecord step;
   step.op = op;
   step.kernel = op + "_kernel";
@@ -43,10 +43,10 @@ inline Profile MadeProfile() {
   profile.record.parameters = 100;
   profile.record.arena_bytes = 4096;
   profile.record.step_flops = 40'000'000;
-  profile.record.steps = {MadeStep("scale", "first", "forward", 10'000'000),
-                          MadeStep("scale", "second", "forward", 10'000'000),
-                          MadeStep("scale_grad", "second", "backward", 20'000'000),
-                          MadeStep("sgd", "first", "update", 0)};
+  profile.record.steps = {ProfileStep("scale", "first", "forward", 10'000'000),
+                          ProfileStep("scale", "second", "forward", 10'000'000),
+                          ProfileStep("scale_grad", "second", "backward", 20'000'000),
+                          ProfileStep("sgd", "first", "update", 0)};
   profile.record.holdings = {MadeHolding("first", "first", Category::kModel, 400, {0, 4}),
                              MadeHolding("prefetch[0].images", "", Category::kData, 64, {0, 4}),
                              MadeHolding("y", "first", Category::kActivations, 1000, {0, 3}),

@@ -129,7 +129,7 @@ Profile ProfileInParts() {
   OtherPlan update;
   update.record.name = "update 12";
   update.record.step_flops = 500;
-  update.record.steps = {MadeStep("sgd", "first", "update", 500)};
+  update.record.steps = {ProfileStep("sgd", "first", "update", 500)};
   update.record.holdings = {MadeHolding("first", "first", Category::kModel, 400, {0, 1})};
   update.measured_holdings = update.record.holdings;
   update.op_seconds = {0.002};

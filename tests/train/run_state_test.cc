@@ -38,7 +38,7 @@ std::string RefusalWith(const char* name, const Json& value) {
 }
 
 TEST(RunState, ComesBack) {
-  EXPECT_EQ(*RunStateFromJson(ToJson({})), RunState());
+  EXPECT_EQ(*RunStateFromJson(ToJson(RunState())), RunState());
   EXPECT_EQ(*RunStateFromJson(ToJson(Filled())), Filled());
 }
 

@@ -28,7 +28,7 @@ struct Model {
   friend bool operator==(const Model&, const Model&) = default;
 };
 
-Model Filled() {
+Model FilledModel() {
   Model model;
   std::iota(model.weight.begin(), model.weight.end(), 1.0F);
   model.bias = {-1.5F, 0.25F};
@@ -53,7 +53,7 @@ class StateFileTest : public FileFixture {
     return result.error().message.substr(path_.size() + 2);
   }
 
-  Model saved_ = Filled();
+  Model saved_ = FilledModel();
 };
 
 TEST_F(StateFileTest, LoadsWhatWasSaved) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/test_paths.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/options.h"
 
@@ -203,7 +204,7 @@ TEST(DescribeImageData, Unknown) {
 }
 
 // The built-in network as a file.
-std::string WideResNetFile() { return THIMBLE_EXAMPLES_FOLDER "/models/wrn-28-2.toml"; }
+std::string WideResNetFile() { return ExamplesFolder() + "/models/wrn-28-2.toml"; }
 
 TEST(DescribeData, AModelFileSaysWhatItIsFor) {
   TrainConfig config;

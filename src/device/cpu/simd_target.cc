@@ -18,10 +18,14 @@ constexpr std::array kTargets = {
     Target{"neon", HWY_NEON},   Target{"emu128", HWY_EMU128}, Target{"scalar", HWY_SCALAR},
 };
 
-// The machine's targets, whatever is pinned at the moment.
-int64_t MachineTargets() {
-  static const int64_t targets = hwy::SupportedTargets() & HWY_TARGETS;
-  return targets;
+int64_t MachineTargets() { return hwy::SupportedTargets() & HWY_TARGETS; }
+
+std::vector<std::string> NamesOf(int64_t targets) {
+  std::vector<std::string> names;
+  for (const Target& target : kTargets) {
+    if ((targets & target.bit) != 0) names.emplace_back(target.name);
+  }
+  return names;
 }
 
 std::string& Pinned() {
@@ -31,13 +35,8 @@ std::string& Pinned() {
 
 }  // namespace
 
-std::vector<std::string> SupportedSimdTargets() {
-  std::vector<std::string> names;
-  for (const Target& target : kTargets) {
-    if ((MachineTargets() & target.bit) != 0) names.emplace_back(target.name);
-  }
-  return names;
-}
+std::vector<std::string> SupportedSimdTargets() { return NamesOf(MachineTargets()); }
+std::vector<std::string> CompiledSimdTargets() { return NamesOf(HWY_TARGETS); }
 
 std::string ActiveSimdTarget() {
   return Pinned().empty() ? SupportedSimdTargets().front() : Pinned();
@@ -45,15 +44,12 @@ std::string ActiveSimdTarget() {
 
 Result<void> PinSimdTarget(std::string_view name) {
   if (name == "auto") {
-    MachineTargets();
-    hwy::SetSupportedTargetsForTest(0);
-    hwy::GetChosenTarget().DeInit();
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
     Pinned().clear();
     return {};
   }
   for (const Target& target : kTargets) {
     if (target.name != name || (MachineTargets() & target.bit) == 0) continue;
-    hwy::SetSupportedTargetsForTest(target.bit);
     hwy::GetChosenTarget().Update(target.bit);
     Pinned() = std::string(name);
     return {};

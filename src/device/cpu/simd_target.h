@@ -13,6 +13,9 @@ namespace thimble {
 // Names of the compiled targets that this machine can run, best first: "avx512", "avx2", "sse4", …
 std::vector<std::string> SupportedSimdTargets();
 
+// All that kernels were compiled for, best first.
+std::vector<std::string> CompiledSimdTargets();
+
 // The target that kernels use now.
 std::string ActiveSimdTarget();
 

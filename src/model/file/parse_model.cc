@@ -17,7 +17,7 @@ namespace thimble {
 namespace {
 
 constexpr size_t kMaxWordBytes = 64;
-constexpr size_t kMaxParameters = 32;  // of a block
+constexpr size_t kMaxBlockParameters = 32;  // of a block
 
 constexpr NumberKey kHeight{"height", 1, 1 << 13};
 constexpr NumberKey kWidth{"width", 1, 1 << 13};
@@ -245,9 +245,10 @@ Result<BlockDescription> ModelParser::ParseBlockHead(const Entry& entry) const {
 
 Result<void> ModelParser::ParseParameters(const toml::node& node, BlockDescription& block) const {
   const toml::array* array = node.as_array();
-  if (array == nullptr || array->size() > kMaxParameters) {
-    return At(PlaceOf(node.source()),
-              fmt::format("'parameters': expected a list of at most {} strings", kMaxParameters));
+  if (array == nullptr || array->size() > kMaxBlockParameters) {
+    return At(
+        PlaceOf(node.source()),
+        fmt::format("'parameters': expected a list of at most {} strings", kMaxBlockParameters));
   }
   for (const toml::node& element : *array) {
     THIMBLE_ASSIGN_OR_RETURN(PlacedText parameter, AsWord("parameters", element));

@@ -7,14 +7,14 @@
 namespace thimble {
 namespace {
 
-constexpr size_t kUsualWidth = 80;
+constexpr size_t kHelpWidth = 80;
 constexpr size_t kNarrowest = 40;  // less is no use to anybody
 constexpr size_t kWidest = 100;    // longer lines are hard to read
 constexpr size_t kIndent = 2;
 constexpr size_t kHelpColumn = 26;  // where explanations begin
 
 size_t LineWidth(size_t width) {
-  return std::clamp(width == 0 ? kUsualWidth : width, kNarrowest, kWidest);
+  return std::clamp(width == 0 ? kHelpWidth : width, kNarrowest, kWidest);
 }
 
 std::vector<std::string> WordsOf(std::string_view text) {

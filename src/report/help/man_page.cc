@@ -40,7 +40,7 @@ stopped by signal N, with a checkpoint saved
 )";
 
 // Text of a paragraph: no character of it is a command.
-std::string Escaped(std::string_view text) {
+std::string RoffText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     if (c == '\\') {
@@ -56,17 +56,17 @@ std::string Escaped(std::string_view text) {
 }
 
 std::string Entry(const HelpOption& option) {
-  std::string text = fmt::format(".TP\n\\fB{}\\fR", Escaped(option.name));
-  if (!option.value.empty()) text += fmt::format(" \\fI{}\\fR", Escaped(option.value));
-  text += "\n" + Escaped(option.help);
-  if (!option.standard.empty()) text += Escaped(fmt::format(" (default: {})", option.standard));
+  std::string text = fmt::format(".TP\n\\fB{}\\fR", RoffText(option.name));
+  if (!option.value.empty()) text += fmt::format(" \\fI{}\\fR", RoffText(option.value));
+  text += "\n" + RoffText(option.help);
+  if (!option.standard.empty()) text += RoffText(fmt::format(" (default: {})", option.standard));
   return text + "\n";
 }
 
 std::string Lines(const std::string& notes) {
   std::string text = ".PP\n.nf\n";
   std::istringstream lines(notes);
-  for (std::string line; std::getline(lines, line);) text += Escaped(line) + "\n";
+  for (std::string line; std::getline(lines, line);) text += RoffText(line) + "\n";
   return text + ".fi\n";
 }
 
@@ -80,17 +80,18 @@ class CommandSections {
   std::string Section(const std::string& program, const HelpCommand& command) {
     std::string title = fmt::format("{} {}", program, command.name);
     for (const HelpOption& word : command.words) title += " " + word.name;
-    std::string text = fmt::format(".SS {} [OPTIONS]\n{}\n", Escaped(title), Escaped(command.what));
+    std::string text =
+        fmt::format(".SS {} [OPTIONS]\n{}\n", RoffText(title), RoffText(command.what));
     for (const HelpOption& word : command.words) text += Entry(word);
     std::string group;
     std::map<std::string, std::vector<std::string>> elsewhere;  // by command: names of options
     for (const HelpOption& option : command.options) {
       const auto [place, here] = explained_.emplace(KeyOf(option), command.name);
       if (!here) {
-        elsewhere[place->second].push_back(Escaped(option.name));
+        elsewhere[place->second].push_back(RoffText(option.name));
         continue;
       }
-      if (option.group != group) text += fmt::format(".PP\n{}:\n", Escaped(option.group));
+      if (option.group != group) text += fmt::format(".PP\n{}:\n", RoffText(option.group));
       group = option.group;
       text += Entry(option);
     }
@@ -114,7 +115,7 @@ std::string ManPage(const HelpProgram& program) {
   std::string text = fmt::format(
       ".TH {} 1 \"\" \"{} {}\" \"User Commands\"\n.SH NAME\n{} \\- {}\n.SH SYNOPSIS\n"
       ".B {}\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n.SH OPTIONS\n",
-      upper, program.name, Escaped(program.version), program.name, Escaped(program.what),
+      upper, program.name, RoffText(program.version), program.name, RoffText(program.what),
       program.name);
   for (const HelpOption& option : program.options) text += Entry(option);
   text += ".SH COMMANDS\n";

@@ -36,9 +36,10 @@ struct Range {
   }
 };
 
-class Drawing {
+class CurveDrawing {
  public:
-  Drawing(const CurveChart& chart, double width) : chart_(chart), svg_(width, 230, Label(chart)) {
+  CurveDrawing(const CurveChart& chart, double width)
+      : chart_(chart), svg_(width, 230, Label(chart)) {
     for (const Curve& curve : chart.curves) {
       curves_.push_back(curve);
       curves_.back().points = ThinnedOut(curve.points, kMostPoints);
@@ -90,7 +91,7 @@ class Drawing {
   Frame frame_;
 };
 
-void Drawing::ChooseRanges() {
+void CurveDrawing::ChooseRanges() {
   Range steps;
   Range values;
   for (const Curve& curve : curves_) {
@@ -120,7 +121,7 @@ void Drawing::ChooseRanges() {
   if (values.high <= 100) frame_.y_high = std::min(frame_.y_high, 100.0);
 }
 
-void Drawing::DrawAxes() {
+void CurveDrawing::DrawAxes() {
   const auto ticks = frame_.y_log ? LogTicks(frame_.y_low, frame_.y_high)
                                   : RoundTicks(frame_.y_low, frame_.y_high, 5);
   DrawYTicks(svg_, frame_, ticks);
@@ -136,7 +137,7 @@ void Drawing::DrawAxes() {
   svg_.Text(frame_.right(), svg_.height() - 3, "training step", "muted", Anchor::kEnd);
 }
 
-void Drawing::DrawCurve(const Curve& curve) {
+void CurveDrawing::DrawCurve(const Curve& curve) {
   std::string commands;
   for (const CurvePoint& point : curve.points) {
     commands += fmt::format("{}{} {}", commands.empty() ? 'M' : 'L',
@@ -154,7 +155,7 @@ void Drawing::DrawCurve(const Curve& curve) {
 }
 
 // At the height of the last point, moved apart where they would touch.
-void Drawing::DrawLabels() {
+void CurveDrawing::DrawLabels() {
   struct Label {
     double y;
     const Curve* curve;
@@ -180,7 +181,7 @@ void Drawing::DrawLabels() {
 }
 
 // A column around each step that has values.
-void Drawing::DrawHits() {
+void CurveDrawing::DrawHits() {
   std::map<double, std::string> titles;
   for (const Curve& curve : curves_) {
     for (const CurvePoint& point : curve.points) {
@@ -208,7 +209,7 @@ void Drawing::DrawHits() {
 
 }  // namespace
 
-Svg CurvePlot(const CurveChart& chart, double width) { return Drawing(chart, width).Draw(); }
+Svg CurvePlot(const CurveChart& chart, double width) { return CurveDrawing(chart, width).Draw(); }
 
 std::vector<CurvePoint> ThinnedOut(const std::vector<CurvePoint>& points, size_t count) {
   if (points.size() <= count || count < 4) return points;

@@ -37,9 +37,9 @@ std::vector<Column> Columns(const MemoryAccount& account) {
   return columns;
 }
 
-class Drawing {
+class MemoryDrawing {
  public:
-  Drawing(const PlanRecord& plan, double width)
+  MemoryDrawing(const PlanRecord& plan, double width)
       : plan_(plan),
         account_(Account(plan)),
         columns_(Columns(account_)),
@@ -83,7 +83,7 @@ class Drawing {
 };
 
 // From the top of the stack down, as the eye finds them.
-std::vector<LegendEntry> Drawing::Legend() const {
+std::vector<LegendEntry> MemoryDrawing::Legend() const {
   std::vector<LegendEntry> entries;
   for (auto category = kStackOrder.rbegin(); category != kStackOrder.rend(); ++category) {
     const size_t bytes = account_.at_peak[static_cast<size_t>(*category)];
@@ -94,7 +94,7 @@ std::vector<LegendEntry> Drawing::Legend() const {
   return entries;
 }
 
-void Drawing::DrawAxes() {
+void MemoryDrawing::DrawAxes() {
   const ByteUnit unit = UnitFor(plan_.arena_bytes);
   std::vector<double> ticks = RoundTicks(0, frame_.y_high / unit.bytes, 5);
   for (double& tick : ticks) tick *= unit.bytes;
@@ -106,7 +106,7 @@ void Drawing::DrawAxes() {
 }
 
 // Along the tops from left to right and back along the bottoms.
-void Drawing::DrawStack() {
+void MemoryDrawing::DrawStack() {
   std::vector<size_t> base(columns_.size(), 0);
   for (const Category category : kStackOrder) {
     std::string along = fmt::format("M{} {}", Coordinate(frame_.X(0)),
@@ -131,7 +131,7 @@ void Drawing::DrawStack() {
   svg_.Line(frame_.area.x, frame_.bottom(), frame_.right(), frame_.bottom(), "axis");
 }
 
-void Drawing::DrawPeak() {
+void MemoryDrawing::DrawPeak() {
   const double x = frame_.X(static_cast<double>(account_.peak_step) + 0.5);
   const double arena_y = frame_.Y(static_cast<double>(plan_.arena_bytes));
   svg_.Line(frame_.area.x, arena_y, frame_.right(), arena_y, "guide");
@@ -154,7 +154,7 @@ void Drawing::DrawPeak() {
             room_right ? Anchor::kEnd : Anchor::kStart);
 }
 
-void Drawing::DrawHits() {
+void MemoryDrawing::DrawHits() {
   for (const Column& column : columns_) {
     const CategoryBytes& bytes = account_.at_step[column.shown];
     std::string title = fmt::format("step {}: {}\n", column.shown, StepText(plan_, column.shown));
@@ -172,6 +172,6 @@ void Drawing::DrawHits() {
 
 }  // namespace
 
-Svg MemoryPlot(const PlanRecord& plan, double width) { return Drawing(plan, width).Draw(); }
+Svg MemoryPlot(const PlanRecord& plan, double width) { return MemoryDrawing(plan, width).Draw(); }
 
 }  // namespace thimble

@@ -11,9 +11,9 @@
 namespace thimble {
 namespace {
 
-constexpr double kRow = 34;
+constexpr double kSavingsRow = 34;
 constexpr double kRemark = 14;  // for the line below a technique
-constexpr double kBar = 12;
+constexpr double kSavingsBar = 12;
 
 struct Row {
   std::string name;
@@ -56,15 +56,16 @@ std::vector<Row> Rows(const Savings& savings, int64_t arena_bytes) {
   return rows;
 }
 
-double HeightOf(const Row& row) { return row.remark.empty() ? kRow : kRow + kRemark; }
+double HeightOf(const Row& row) { return row.remark.empty() ? kSavingsRow : kSavingsRow + kRemark; }
 
 void DrawBar(Svg& svg, const Frame& frame, const Row& row, double y) {
   const auto arena = static_cast<double>(row.arena_bytes);
   const auto from = static_cast<double>(row.from_bytes);
-  svg.Rect({0, y, frame.area.width, kBar}, "panel");
-  svg.Rect({0, y, std::max(frame.X(arena), 0.75), kBar},
+  svg.Rect({0, y, frame.area.width, kSavingsBar}, "panel");
+  svg.Rect({0, y, std::max(frame.X(arena), 0.75), kSavingsBar},
            from > 0 && from < arena ? "cost" : "total");
-  if (from > arena) svg.Rect({frame.X(arena), y, frame.X(from) - frame.X(arena), kBar}, "saved");
+  if (from > arena)
+    svg.Rect({frame.X(arena), y, frame.X(from) - frame.X(arena), kSavingsBar}, "saved");
 }
 
 void DrawRow(Svg& svg, const Frame& frame, const Row& row, double y) {
@@ -73,7 +74,7 @@ void DrawRow(Svg& svg, const Frame& frame, const Row& row, double y) {
   svg.Text(0, y + 12, row.name, css_class);
   svg.Text(svg.width(), y + 12, FormatBytes(row.arena_bytes), css_class, Anchor::kEnd);
   if (!row.remark.empty()) svg.Text(0, y + 26, Clipped(row.remark, svg.width()), "muted");
-  DrawBar(svg, frame, row, y + height - kRow + 17);
+  DrawBar(svg, frame, row, y + height - kSavingsRow + 17);
   svg.Mark({0, y, svg.width(), height - 2}, "hit", row.title);
 }
 

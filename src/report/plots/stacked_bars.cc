@@ -11,8 +11,8 @@
 namespace thimble {
 namespace {
 
-constexpr double kRow = 17;
-constexpr double kBar = 12;
+constexpr double kStackedRow = 17;
+constexpr double kStackedBar = 12;
 constexpr double kTotalWidth = 66;  // "374.80 MB"
 
 size_t Whole(const BarRow& row) { return Total(row.bytes) + row.gap_bytes; }
@@ -25,7 +25,7 @@ double NameWidth(const std::vector<BarRow>& rows, double width) {
 }
 
 // The end of a name says more than its beginning: "…layer.0.conv1".
-std::string Shortened(const std::string& name, double width) {
+std::string ShortenedName(const std::string& name, double width) {
   if (TextWidth(name, kFontSize) <= width) return name;
   size_t from = 0;
   while (from < name.size() && TextWidth(name.substr(from), kFontSize) > width - kFontSize) {
@@ -60,11 +60,11 @@ std::vector<LegendEntry> Legend(const std::vector<BarRow>& rows) {
 }
 
 void DrawRow(Svg& svg, const Frame& frame, const BarRow& row, double y) {
-  svg.Text(frame.area.x - 8, y + 10, Shortened(row.name, frame.area.x - 8), "", Anchor::kEnd);
+  svg.Text(frame.area.x - 8, y + 10, ShortenedName(row.name, frame.area.x - 8), "", Anchor::kEnd);
   double x = frame.area.x;
   const auto part = [&](size_t bytes, std::string_view css_class) {
     const double part_width = frame.X(static_cast<double>(bytes)) - frame.area.x;
-    if (part_width >= 0.05) svg.Rect({x, y, part_width, kBar}, css_class);
+    if (part_width >= 0.05) svg.Rect({x, y, part_width, kStackedBar}, css_class);
     x += part_width;
   };
   for (const Category category : kStackOrder) {
@@ -72,7 +72,7 @@ void DrawRow(Svg& svg, const Frame& frame, const BarRow& row, double y) {
   }
   part(row.gap_bytes, kGapsClass);
   svg.Text(x + 5, y + 10, FormatBytes(static_cast<int64_t>(Whole(row))), "muted");
-  svg.Mark({0, y - 2.5, svg.width(), kRow}, "hit", TitleOf(row));
+  svg.Mark({0, y - 2.5, svg.width(), kStackedRow}, "hit", TitleOf(row));
 }
 
 }  // namespace
@@ -80,7 +80,7 @@ void DrawRow(Svg& svg, const Frame& frame, const BarRow& row, double y) {
 Svg StackedBars(const std::vector<BarRow>& rows, double width, const std::string& label) {
   const double names = NameWidth(rows, width);
   const double legend = LegendHeight(width, Legend(rows));
-  Svg svg(width, legend + 8 + kRow * static_cast<double>(rows.size()) + 4, label);
+  Svg svg(width, legend + 8 + kStackedRow * static_cast<double>(rows.size()) + 4, label);
   Frame frame;
   frame.area = {names, legend + 8, width - names - kTotalWidth, 0};
   for (const BarRow& row : rows) {
@@ -88,7 +88,7 @@ Svg StackedBars(const std::vector<BarRow>& rows, double width, const std::string
   }
   DrawLegend(svg, {0, 0, width, 0}, Legend(rows));
   for (size_t index = 0; index < rows.size(); ++index) {
-    DrawRow(svg, frame, rows[index], frame.area.y + kRow * static_cast<double>(index));
+    DrawRow(svg, frame, rows[index], frame.area.y + kStackedRow * static_cast<double>(index));
   }
   return svg;
 }

@@ -22,7 +22,7 @@ Result<std::vector<ModelLayer>> Expand(const std::string& text) {
   return ExpandModel(*model);
 }
 
-std::string Refusal(const std::string& text) {
+std::string ExpandRefusal(const std::string& text) {
   const auto layers = Expand(text);
   if (layers.ok()) return "was accepted";
   EXPECT_EQ(layers.error().kind, ErrorKind::kBadInput);
@@ -99,7 +99,7 @@ TEST(ExpandModel, NumbersThatALayerCannotTake) {
       "2, "
       "kernel = \"$n\" },\n{ type = \"relu\", repeat = \"$n\" }]\n";
   const auto use = [&](const std::string& n) {
-    return Refusal(ModelText("{ type = \"a\", n = " + n + " },\n", block));
+    return ExpandRefusal(ModelText("{ type = \"a\", n = " + n + " },\n", block));
   };
   EXPECT_EQ(use("1"), "was accepted");
   EXPECT_EQ(use("0"), "7:53: 'kernel': $n is 0, expected 1 to 1024 (block used in line 2)");
@@ -109,26 +109,28 @@ TEST(ExpandModel, NumbersThatALayerCannotTake) {
 
 TEST(ExpandModel, NamesThatMeet) {
   const std::string block = "[blocks.a]\nlayers = [{ type = \"batch_norm\", name = \"b.c\" }]\n";
-  EXPECT_EQ(Refusal(ModelText("{ type = \"a\", name = \"x\" },\n{ type = \"batch_norm\", name = "
+  EXPECT_EQ(
+      ExpandRefusal(ModelText("{ type = \"a\", name = \"x\" },\n{ type = \"batch_norm\", name = "
                               "\"x.b.c\" },\n",
                               block)),
-            "3:1: two layers get the name 'x.b.c'");
-  EXPECT_THAT(Refusal(ModelText("{ type = \"a\", repeat = 2 },\n", block)),
+      "3:1: two layers get the name 'x.b.c'");
+  EXPECT_THAT(ExpandRefusal(ModelText("{ type = \"a\", repeat = 2 },\n", block)),
               HasSubstr("two layers get the name 'b.c'"));
-  EXPECT_THAT(
-      Refusal(ModelText("{ type = \"batch_norm\", name = \"b{i}\", repeat = 2 },\n"
-                        "{ type = \"batch_norm\", name = \"b{i}\", repeat = 2, first = 1 },\n")),
-      HasSubstr("two layers get the name 'b1'"));
+  EXPECT_THAT(ExpandRefusal(ModelText(
+                  "{ type = \"batch_norm\", name = \"b{i}\", repeat = 2 },\n"
+                  "{ type = \"batch_norm\", name = \"b{i}\", repeat = 2, first = 1 },\n")),
+              HasSubstr("two layers get the name 'b1'"));
 }
 
 TEST(ExpandModel, OutputsThatNobodyUses) {
-  EXPECT_EQ(Refusal(ModelText("{ type = \"relu\" },\n{ type = \"relu\", from = \"input\" },\n")),
-            "2:1: the output of this layer is never used");
   EXPECT_EQ(
-      Refusal(ModelText("{ type = \"relu\" },\n{ type = \"a\" },\n",
-                        "[blocks.a]\nlayers = [\n{ type = \"relu\" },\n{ type = \"relu\", from = "
-                        "\"input\" }]\n")),
-      "7:1: the output of this layer is never used");
+      ExpandRefusal(ModelText("{ type = \"relu\" },\n{ type = \"relu\", from = \"input\" },\n")),
+      "2:1: the output of this layer is never used");
+  EXPECT_EQ(ExpandRefusal(
+                ModelText("{ type = \"relu\" },\n{ type = \"a\" },\n",
+                          "[blocks.a]\nlayers = [\n{ type = \"relu\" },\n{ type = \"relu\", from = "
+                          "\"input\" }]\n")),
+            "7:1: the output of this layer is never used");
 }
 
 TEST(ExpandModel, LongNames) {
@@ -140,8 +142,8 @@ TEST(ExpandModel, LongNames) {
   }
   blocks +=
       fmt::format("[blocks.b3]\nlayers = [{{ type = \"batch_norm\", name = \"{}\" }}]\n", word);
-  EXPECT_EQ(Refusal(ModelText("{ type = \"b1\" },\n", blocks)), "was accepted");
-  EXPECT_THAT(Refusal(ModelText("{ type = \"b0\" },\n", blocks)),
+  EXPECT_EQ(ExpandRefusal(ModelText("{ type = \"b1\" },\n", blocks)), "was accepted");
+  EXPECT_THAT(ExpandRefusal(ModelText("{ type = \"b0\" },\n", blocks)),
               HasSubstr("names become longer than 200 bytes"));
 }
 
@@ -152,11 +154,12 @@ TEST(ExpandModel, RepetitionsInsideRepetitionsEndSoon) {
     blocks += fmt::format("[blocks.b{}]\nlayers = [{{ type = \"{}\", repeat = 4000 }}]\n", i,
                           i == 31 ? "relu" : fmt::format("b{}", i + 1));
   }
-  EXPECT_THAT(Refusal(ModelText("{ type = \"b0\" },\n", blocks)),
+  EXPECT_THAT(ExpandRefusal(ModelText("{ type = \"b0\" },\n", blocks)),
               HasSubstr("more than 4000 layers, repetitions counted"));
-  EXPECT_EQ(Refusal(ModelText("{ type = \"relu\", repeat = 4000 },\n")), "was accepted");
-  EXPECT_THAT(Refusal(ModelText("{ type = \"relu\", repeat = 4000 },\n{ type = \"relu\" },\n")),
-              HasSubstr("3:1: more than 4000 layers"));
+  EXPECT_EQ(ExpandRefusal(ModelText("{ type = \"relu\", repeat = 4000 },\n")), "was accepted");
+  EXPECT_THAT(
+      ExpandRefusal(ModelText("{ type = \"relu\", repeat = 4000 },\n{ type = \"relu\" },\n")),
+      HasSubstr("3:1: more than 4000 layers"));
 }
 
 }  // namespace

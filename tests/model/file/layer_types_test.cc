@@ -7,6 +7,7 @@
 #include <iterator>
 #include <set>
 
+#include "tests/support/test_paths.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
@@ -75,7 +76,7 @@ TEST(LayerTypes, GroupNormHasTwoParametersForEachChannel) {
 }
 
 TEST(LayerTypes, AreDocumented) {
-  std::ifstream file(THIMBLE_DOCS_FOLDER "/model-files.md");
+  std::ifstream file(DocsFolder() + "/model-files.md");
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   for (const LayerType& type : LayerTypes()) {
     const size_t begin = page.find("\n| `" + std::string(type.name) + "` |");

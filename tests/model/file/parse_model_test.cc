@@ -18,7 +18,7 @@ ModelDescription MustParse(const std::string& text) {
 }
 
 // What is said against the text, after the file's name.
-std::string Refusal(const std::string& text) {
+std::string ParseRefusal(const std::string& text) {
   const auto model = ParseModel(text, "m.toml");
   if (model.ok()) return "was accepted";
   EXPECT_EQ(model.error().kind, ErrorKind::kBadInput);
@@ -26,7 +26,9 @@ std::string Refusal(const std::string& text) {
   return model.error().message.substr(7);
 }
 
-std::string RefusedLayer(const std::string& layer) { return Refusal(ModelText(layer + ",\n")); }
+std::string RefusedLayer(const std::string& layer) {
+  return ParseRefusal(ModelText(layer + ",\n"));
+}
 
 TEST(ParseModel, ReadsTheInput) {
   const ModelDescription model = MustParse(
@@ -79,44 +81,47 @@ TEST(ParseModel, ReadsBlocksInTheOrderOfTheFile) {
 }
 
 TEST(ParseModel, SyntaxIsTomls) {
-  EXPECT_THAT(Refusal("[input\n"), StartsWith("1:"));
-  EXPECT_THAT(Refusal("[input]\nheight = \n"), StartsWith("2:"));
-  EXPECT_THAT(Refusal("[input]\nheight = 1\nheight = 1\n"), StartsWith("3:"));
-  EXPECT_THAT(Refusal("[input]\nheight = 99999999999999999999\n"), StartsWith("2:"));
-  EXPECT_THAT(Refusal("a = \"\xff\"\n"), StartsWith("1:"));
+  EXPECT_THAT(ParseRefusal("[input\n"), StartsWith("1:"));
+  EXPECT_THAT(ParseRefusal("[input]\nheight = \n"), StartsWith("2:"));
+  EXPECT_THAT(ParseRefusal("[input]\nheight = 1\nheight = 1\n"), StartsWith("3:"));
+  EXPECT_THAT(ParseRefusal("[input]\nheight = 99999999999999999999\n"), StartsWith("2:"));
+  EXPECT_THAT(ParseRefusal("a = \"\xff\"\n"), StartsWith("1:"));
   EXPECT_THAT(RefusedLayer("{ type = \"relu\", type = \"relu\" }"), StartsWith("2:"));
   // What TOML's reader says of a text may hold some of it.
-  EXPECT_EQ(Refusal("height = [i\nn]\n").find('\n'), std::string::npos);
+  EXPECT_EQ(ParseRefusal("height = [i\nn]\n").find('\n'), std::string::npos);
 }
 
 TEST(ParseModel, TheTop) {
-  EXPECT_EQ(Refusal(""), "1:1: no [input]: expected its height, width, channels and classes");
-  EXPECT_EQ(Refusal(kInputText), "1:1: no [[layers]]: expected at least one");
-  EXPECT_THAT(Refusal("batch = 3\n" + ModelText("")), StartsWith("1:1: unknown key \"batch\""));
-  EXPECT_THAT(Refusal("[laeyrs]\n"), StartsWith("1:2: unknown key \"laeyrs\""));
-  EXPECT_EQ(Refusal("input = 3\nlayers = []\n"), "1:9: [input]: expected a table");
-  EXPECT_EQ(Refusal(ModelText("")), "1:10: 'layers': expected a list of layers, at least one");
-  EXPECT_THAT(Refusal("layers = 3\n" + kInputText), StartsWith("1:10: 'layers': expected"));
+  EXPECT_EQ(ParseRefusal(""), "1:1: no [input]: expected its height, width, channels and classes");
+  EXPECT_EQ(ParseRefusal(kInputText), "1:1: no [[layers]]: expected at least one");
+  EXPECT_THAT(ParseRefusal("batch = 3\n" + ModelText("")),
+              StartsWith("1:1: unknown key \"batch\""));
+  EXPECT_THAT(ParseRefusal("[laeyrs]\n"), StartsWith("1:2: unknown key \"laeyrs\""));
+  EXPECT_EQ(ParseRefusal("input = 3\nlayers = []\n"), "1:9: [input]: expected a table");
+  EXPECT_EQ(ParseRefusal(ModelText("")), "1:10: 'layers': expected a list of layers, at least one");
+  EXPECT_THAT(ParseRefusal("layers = 3\n" + kInputText), StartsWith("1:10: 'layers': expected"));
   EXPECT_EQ(RefusedLayer("3"), "2:1: a layer: expected a table");
-  EXPECT_EQ(Refusal(ModelText("{ type = \"relu\" }", "blocks = 3\n")),
+  EXPECT_EQ(ParseRefusal(ModelText("{ type = \"relu\" }", "blocks = 3\n")),
             "3:10: [blocks]: expected a table");
 }
 
 TEST(ParseModel, TheInput) {
   const std::string layers = "layers = [{ type = \"relu\" }]\n";
-  EXPECT_EQ(Refusal(layers + "[input]\nheight = 8\nwidth = 8\nclasses = 2\n"),
+  EXPECT_EQ(ParseRefusal(layers + "[input]\nheight = 8\nwidth = 8\nclasses = 2\n"),
             "2:1: [input] has no 'channels'");
-  EXPECT_THAT(Refusal(layers + kInputText + "depth = 3\n"),
+  EXPECT_THAT(ParseRefusal(layers + kInputText + "depth = 3\n"),
               StartsWith("7:1: unknown key \"depth\""));
-  EXPECT_EQ(Refusal(layers + "[input]\nheight = \"8\"\n"),
+  EXPECT_EQ(ParseRefusal(layers + "[input]\nheight = \"8\"\n"),
             "3:10: 'height': expected a whole number");
-  EXPECT_EQ(Refusal(layers + "[input]\nheight = 8.0\n"), "3:10: 'height': expected a whole number");
-  EXPECT_EQ(Refusal(layers + "[input]\nheight = \"$classes\"\n"),
+  EXPECT_EQ(ParseRefusal(layers + "[input]\nheight = 8.0\n"),
             "3:10: 'height': expected a whole number");
-  EXPECT_EQ(Refusal(layers + "[input]\nheight = 0\n"), "3:10: 'height' is 0, expected 1 to 8192");
-  EXPECT_EQ(Refusal(layers + "[input]\nclasses = 1\n"),
+  EXPECT_EQ(ParseRefusal(layers + "[input]\nheight = \"$classes\"\n"),
+            "3:10: 'height': expected a whole number");
+  EXPECT_EQ(ParseRefusal(layers + "[input]\nheight = 0\n"),
+            "3:10: 'height' is 0, expected 1 to 8192");
+  EXPECT_EQ(ParseRefusal(layers + "[input]\nclasses = 1\n"),
             "3:11: 'classes' is 1, expected 2 to 65536");
-  EXPECT_THAT(Refusal(layers + "[input]\nwidth = -9223372036854775808\n"),
+  EXPECT_THAT(ParseRefusal(layers + "[input]\nwidth = -9223372036854775808\n"),
               HasSubstr("expected 1 to 8192"));
 }
 
@@ -144,9 +149,9 @@ TEST(ParseModel, KeysOfALayer) {
 
 TEST(ParseModel, KeysOfABlock) {
   const auto use = [](const std::string& arguments) {
-    return Refusal(ModelText("{ type = \"a\"" + arguments + " },\n",
-                             "[blocks.a]\nparameters = [\"n\", \"m\"]\n"
-                             "layers = [{ type = \"relu\", repeat = \"$n\" }]\n"));
+    return ParseRefusal(ModelText("{ type = \"a\"" + arguments + " },\n",
+                                  "[blocks.a]\nparameters = [\"n\", \"m\"]\n"
+                                  "layers = [{ type = \"relu\", repeat = \"$n\" }]\n"));
   };
   EXPECT_EQ(use(", n = 2, m = -9223372036854775808"), "was accepted");
   EXPECT_EQ(use(", n = 2"), "2:1: 'a' needs 'm'");
@@ -193,9 +198,9 @@ TEST(ParseModel, HostileLengthsDoNotFillMessages) {
         "{ type = \"relu\", repeat = \"$" + much + "\" }"}) {
     EXPECT_LT(RefusedLayer(layer).size(), 300U);
   }
-  EXPECT_LT(Refusal(much + " = 1\n").size(), 300U);
-  EXPECT_LT(Refusal(kInputText + much + " = 1\n").size(), 300U);
-  EXPECT_LT(Refusal(kInputText + "[blocks." + much + "]\n").size(), 300U);
+  EXPECT_LT(ParseRefusal(much + " = 1\n").size(), 300U);
+  EXPECT_LT(ParseRefusal(kInputText + much + " = 1\n").size(), 300U);
+  EXPECT_LT(ParseRefusal(kInputText + "[blocks." + much + "]\n").size(), 300U);
 }
 
 TEST(ParseModel, Repetitions) {
@@ -208,7 +213,7 @@ TEST(ParseModel, Repetitions) {
 
 TEST(ParseModel, Blocks) {
   const auto refused = [](const std::string& blocks) {
-    return Refusal(ModelText("{ type = \"relu\" },\n", blocks));
+    return ParseRefusal(ModelText("{ type = \"relu\" },\n", blocks));
   };
   EXPECT_EQ(refused("[blocks.a]\n"), "4:9: block 'a' has no 'layers'");
   EXPECT_THAT(refused("[blocks.a]\nlayers = []\n"), StartsWith("5:10: 'layers': expected"));

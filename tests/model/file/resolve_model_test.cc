@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string Refusal(const std::string& text) {
+std::string ResolveRefusal(const std::string& text) {
   auto model = ParseModel(text, "m.toml");
   THIMBLE_CHECK(model.ok(), "{}", model.error().message);
   const auto resolved = ResolveModel(*model);
@@ -47,37 +47,37 @@ TEST(ResolveModel, FindsWhatLayersName) {
 }
 
 TEST(ResolveModel, UnknownValues) {
-  EXPECT_EQ(Refusal(ModelText("{ type = \"relu\", from = \"x\" },\n")),
+  EXPECT_EQ(ResolveRefusal(ModelText("{ type = \"relu\", from = \"x\" },\n")),
             "2:25: 'from': no layer above is called 'x'");
-  EXPECT_EQ(
-      Refusal(ModelText("{ type = \"add\", with = \"y\" },\n{ type = \"relu\", as = \"y\" },\n")),
-      "2:24: 'with': no layer above is called 'y'");
-  EXPECT_THAT(Refusal(ModelText("{ type = \"relu\", as = \"x\", from = \"x\" },\n")),
+  EXPECT_EQ(ResolveRefusal(
+                ModelText("{ type = \"add\", with = \"y\" },\n{ type = \"relu\", as = \"y\" },\n")),
+            "2:24: 'with': no layer above is called 'y'");
+  EXPECT_THAT(ResolveRefusal(ModelText("{ type = \"relu\", as = \"x\", from = \"x\" },\n")),
               HasSubstr("no layer above"));
   // Names of repetitions are many; `as` names the last one.
-  EXPECT_THAT(Refusal(ModelText("{ type = \"batch_norm\", name = \"b{i}\", repeat = 2 },\n"
-                                "{ type = \"relu\", from = \"b1\" },\n")),
+  EXPECT_THAT(ResolveRefusal(ModelText("{ type = \"batch_norm\", name = \"b{i}\", repeat = 2 },\n"
+                                       "{ type = \"relu\", from = \"b1\" },\n")),
               HasSubstr("no layer above is called 'b1'"));
 }
 
 TEST(ResolveModel, NamesOfABlockAreItsOwn) {
   const std::string outer = "{ type = \"relu\", as = \"x\" },\n{ type = \"a\" },\n";
-  EXPECT_EQ(Refusal(ModelText(outer, BlockText("a", "{ type = \"relu\", from = \"x\" }"))),
+  EXPECT_EQ(ResolveRefusal(ModelText(outer, BlockText("a", "{ type = \"relu\", from = \"x\" }"))),
             "6:35: 'from': no layer above is called 'x' in block 'a'");
-  EXPECT_EQ(Refusal(ModelText(outer, BlockText("a", "{ type = \"relu\", as = \"x\" }"))),
+  EXPECT_EQ(ResolveRefusal(ModelText(outer, BlockText("a", "{ type = \"relu\", as = \"x\" }"))),
             "was accepted");
 }
 
 TEST(ResolveModel, NamesUsedTwice) {
-  EXPECT_EQ(
-      Refusal(ModelText("{ type = \"relu\", as = \"x\" },\n{ type = \"relu\", as = \"x\" },\n")),
-      "3:23: the name 'x' is used twice, first in line 2");
-  EXPECT_THAT(Refusal(ModelText("{ type = \"batch_norm\", name = \"x\" },\n"
-                                "{ type = \"relu\", as = \"x\" },\n")),
+  EXPECT_EQ(ResolveRefusal(
+                ModelText("{ type = \"relu\", as = \"x\" },\n{ type = \"relu\", as = \"x\" },\n")),
+            "3:23: the name 'x' is used twice, first in line 2");
+  EXPECT_THAT(ResolveRefusal(ModelText("{ type = \"batch_norm\", name = \"x\" },\n"
+                                       "{ type = \"relu\", as = \"x\" },\n")),
               HasSubstr("used twice"));
-  EXPECT_EQ(Refusal(ModelText("{ type = \"batch_norm\", name = \"x\", as = \"x\" },\n")),
+  EXPECT_EQ(ResolveRefusal(ModelText("{ type = \"batch_norm\", name = \"x\", as = \"x\" },\n")),
             "was accepted");
-  EXPECT_EQ(Refusal(ModelText("{ type = \"relu\", as = \"input\" },\n")),
+  EXPECT_EQ(ResolveRefusal(ModelText("{ type = \"relu\", as = \"input\" },\n")),
             "2:23: 'input' is what comes in, no name for a layer");
 }
 
@@ -87,7 +87,7 @@ TEST(ResolveModel, Parameters) {
       "layers = [{ type = \"linear\", name = \"l\", features = \"$n\" }, "
       "{ type = \"relu\", repeat = \"$m\" }]\n";
   const auto use = [&](const std::string& arguments) {
-    return Refusal(ModelText("{ type = \"a\"" + arguments + " },\n", block));
+    return ResolveRefusal(ModelText("{ type = \"a\"" + arguments + " },\n", block));
   };
   EXPECT_EQ(use(", n = 2, m = \"$classes\""), "was accepted");
   EXPECT_EQ(use(", n = \"$n\", m = 1"),
@@ -96,19 +96,21 @@ TEST(ResolveModel, Parameters) {
 
 TEST(ResolveModel, ParametersOfBlocksThatNobodyUses) {
   const std::string layers = "{ type = \"relu\" },\n";
-  EXPECT_EQ(Refusal(ModelText(
+  EXPECT_EQ(ResolveRefusal(ModelText(
                 layers, "[blocks.a]\nparameters = [\"n\"]\nlayers = [{ type = \"relu\" }]\n")),
             "5:15: parameter 'n' of block 'a' is never used");
-  EXPECT_EQ(Refusal(ModelText(layers, BlockText("a", "{ type = \"relu\", repeat = \"$k\" }"))),
-            "5:37: unknown parameter '$k'");
+  EXPECT_EQ(
+      ResolveRefusal(ModelText(layers, BlockText("a", "{ type = \"relu\", repeat = \"$k\" }"))),
+      "5:37: unknown parameter '$k'");
 }
 
 TEST(ResolveModel, BlocksInsideThemselves) {
   const std::string layers = "{ type = \"relu\" },\n";
-  EXPECT_EQ(Refusal(ModelText(layers, BlockText("a", "{ type = \"relu\" }, { type = \"a\" }"))),
-            "5:30: a block inside itself: a -> a");
   EXPECT_EQ(
-      Refusal(ModelText(
+      ResolveRefusal(ModelText(layers, BlockText("a", "{ type = \"relu\" }, { type = \"a\" }"))),
+      "5:30: a block inside itself: a -> a");
+  EXPECT_EQ(
+      ResolveRefusal(ModelText(
           layers, BlockText("start", "{ type = \"a\" }") + BlockText("a", "{ type = \"b\" }") +
                       BlockText("b", "{ type = \"c\" }") + BlockText("c", "{ type = \"a\" }"))),
       "11:11: a block inside itself: a -> b -> c -> a");
@@ -128,9 +130,10 @@ std::string Chain(int length, bool reversed) {
 
 TEST(ResolveModel, DeepBlocks) {
   for (const bool reversed : {false, true}) {
-    EXPECT_EQ(Refusal(Chain(kMaxBlockDepth, reversed)), "was accepted");
-    EXPECT_THAT(Refusal(Chain(kMaxBlockDepth + 1, reversed)), HasSubstr("more than 32 deep"));
-    EXPECT_THAT(Refusal(Chain(2000, reversed)), HasSubstr("more than 32 deep"));
+    EXPECT_EQ(ResolveRefusal(Chain(kMaxBlockDepth, reversed)), "was accepted");
+    EXPECT_THAT(ResolveRefusal(Chain(kMaxBlockDepth + 1, reversed)),
+                HasSubstr("more than 32 deep"));
+    EXPECT_THAT(ResolveRefusal(Chain(2000, reversed)), HasSubstr("more than 32 deep"));
   }
 }
 

@@ -1,0 +1,41 @@
+// The functions of Highway that its headers leave to a library: which of its targets this processor
+// has, and which of them is in use. Debian has the library in shared form only, and programs of
+// ours need none (docs/decisions/0017-one-file-that-runs-anywhere.md).
+#include <hwy/highway.h>
+
+namespace hwy {
+namespace {
+
+int64_t DetectTargets() {
+  // What the compiler may use everywhere is always there.
+  int64_t targets = HWY_ENABLED_BASELINE;
+#if HWY_ARCH_X86_64
+  __builtin_cpu_init();
+  const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("aes") &&
+                    __builtin_cpu_supports("pclmul");
+  // Every processor with these has F16C and LZCNT, which Highway uses too.
+  const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                    __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512cd");
+  if (sse4) targets |= HWY_SSSE3 | HWY_SSE4;
+  if (avx2) targets |= HWY_AVX2;
+  if (avx512) targets |= HWY_AVX3;
+#endif
+  return targets;
+}
+
+}  // namespace
+
+int64_t SupportedTargets() {
+  static const int64_t targets = DetectTargets();
+  return targets;
+}
+
+ChosenTarget& GetChosenTarget() {
+  static ChosenTarget chosen;
+  return chosen;
+}
+
+}  // namespace hwy

@@ -68,7 +68,11 @@ size_t LivePeakBytes(const PlanDraft& draft) {
 std::vector<ValueId> SeparateStorage(const Graph& graph) {
   std::vector<ValueId> storage;
   for (size_t index = 0; index < graph.values.size(); ++index) storage.emplace_back(index);
-  for (const Carry& carry : graph.carries) storage[carry.to.index()] = carry.from;
+  std::vector<ValueId> previous(graph.values.size());
+  for (const Carry& carry : graph.carries) previous[carry.to.index()] = carry.from;
+  for (ValueId& place : storage) {
+    while (previous[place.index()].valid()) place = previous[place.index()];
+  }
   return storage;
 }
 

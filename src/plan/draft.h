@@ -59,7 +59,8 @@ std::vector<DraftBuffer> Buffers(const PlanDraft& draft);
 // Bytes alive at the fullest step, without the residents.
 size_t LivePeakBytes(const PlanDraft& draft);
 
-// Each value in a storage of its own, except that a carried value lies where its predecessor lies.
+// Each value in a storage of its own, except that all versions of a persistent value lie where the
+// first one lies. Requires chains of carries without cycles (VerifyGraph).
 std::vector<ValueId> SeparateStorage(const Graph& graph);
 
 }  // namespace thimble

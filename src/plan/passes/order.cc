@@ -75,9 +75,12 @@ class GreedyOrder {
     }
   }
 
-  // The next version of a value is written over it: everyone else reads the old one before.
+  // The next version of a value is written over it: it is made after the old one, and everyone else
+  // reads the old one before.
   void AddCarryEdges(const Carry& carry) {
     const NodeId writer = graph_.value(carry.to).producer;
+    const NodeId maker = graph_.value(carry.from).producer;
+    if (maker.valid() && NumReads(writer, carry.from) == 0) AddEdge(maker, writer);
     NodeId last;
     for (NodeId reader : readers_[carry.from.index()]) {
       if (reader != writer && reader != last) AddEdge(reader, writer);

@@ -11,7 +11,9 @@
 //
 // A value crosses the cuts from the stage that makes it to the last stage that needs it, so each
 // cut's set is known from two numbers per value. Small values, and what the update or the caller
-// reads, are never dropped: they are fixed, and no decision depends on them.
+// reads, are never dropped: they are fixed, and no decision depends on them. So is what could only
+// be rebuilt after a value it is made from was overwritten: weights that backward updates, state
+// that forward changes.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +38,9 @@ struct Rerun {
 
 struct ChainValue {
   enum class Kind {
-    kFixed,     // always there: persistent, input, small, or read by the update or the caller
+    // Always there: persistent, input, small, read by the update or the caller, or made from what
+    // is overwritten before it could be rebuilt.
+    kFixed,
     kForward,   // may be dropped and rebuilt
     kBackward,  // made by a backward step
   };

@@ -57,12 +57,16 @@ std::vector<DraftBuffer> Buffers(const PlanDraft& draft) {
   return buffers;
 }
 
-size_t LivePeakBytes(const PlanDraft& draft) {
+std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers) {
   std::vector<Interval> intervals;
-  for (const DraftBuffer& buffer : Buffers(draft)) {
-    if (!buffer.resident) intervals.push_back({buffer.size_bytes, buffer.live});
+  for (const DraftBuffer& buffer : buffers) {
+    intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
   }
-  return LowerBoundBytes(intervals);
+  return intervals;
+}
+
+size_t LivePeakBytes(const PlanDraft& draft) {
+  return LowerBoundBytes(IntervalsOf(Buffers(draft)));
 }
 
 std::vector<ValueId> SeparateStorage(const Graph& graph) {

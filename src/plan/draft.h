@@ -56,6 +56,9 @@ std::vector<LiveRange> ValueLiveRanges(const PlanDraft& draft);
 // All buffers under the draft's order and storage, in a fixed order: by first value, then scratch.
 std::vector<DraftBuffer> Buffers(const PlanDraft& draft);
 
+// The buffers as intervals to place, one for each. Residents have their places already: 0 bytes.
+std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers);
+
 // Bytes alive at the fullest step, without the residents.
 size_t LivePeakBytes(const PlanDraft& draft);
 

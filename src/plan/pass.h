@@ -18,13 +18,26 @@ enum class Exactness {
 };
 std::string_view Name(Exactness exactness);
 
+// What of a draft a pass decides, where other passes and the pipeline have to know.
+enum class Decides {
+  kOrder,    // in which order nodes run
+  kStorage,  // which values share a buffer
+  kOffsets,  // where buffers lie
+  kOther,
+};
+
 struct PassInfo {
   std::string_view name;
   Exactness exactness = Exactness::kSameBits;
-  std::string_view what;   // one line for people
+  std::string_view what;  // one line for people
+  Decides decides = Decides::kOther;
+  bool required = false;   // no technique: without it there is no plan
   bool on_demand = false;  // does nothing unless the options ask for it
   bool saves_bytes = true;
 };
+
+// Whether some pass that these options do not leave out decides this.
+bool IsDecided(Decides what, const PlanOptions& options);
 
 class PlanPass {
  public:

@@ -51,7 +51,10 @@ class ChooseKernelsPass final : public PlanPass {
  public:
   PassInfo Info() const override {
     // Recorded only where kernels were asked for that round differently.
-    return {"kernels", Exactness::kEqual, "run the kernels that were asked for"};
+    return {.name = "kernels",
+            .exactness = Exactness::kEqual,
+            .what = "run the kernels that were asked for",
+            .required = true};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,

@@ -186,16 +186,20 @@ std::vector<NodeId> OrderAsBuilt(const Graph& graph) {
 class OrderPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    return {"order", Exactness::kSameBits, "run nodes in an order that keeps fewer bytes alive"};
+    return {.name = "order",
+            .exactness = Exactness::kSameBits,
+            .what = "run nodes in an order that keeps fewer bytes alive",
+            .decides = Decides::kOrder};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                           const PlanOptions& options) const override {
     // Orders are compared as the later passes will see them, with values computed in place.
+    const bool shares = IsDecided(Decides::kStorage, options);
     const auto peak = [&](const std::vector<NodeId>& order) {
       PlanDraft trial = draft;
       trial.order = order;
-      if (!options.skipped_passes.contains("in-place")) trial.storage = ShareInPlace(trial, ops);
+      if (shares) trial.storage = ShareInPlace(trial, ops);
       return LivePeakBytes(trial);
     };
     size_t best = peak(draft.order);

@@ -14,18 +14,16 @@ constexpr size_t kRestSteps = 4;
 class RestPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    return {"rest", Exactness::kSameBits,
-            "leave bytes alone for some steps after their use, where there is room",
-            /*on_demand=*/false, /*saves_bytes=*/false};
+    return {.name = "rest",
+            .exactness = Exactness::kSameBits,
+            .what = "leave bytes alone for some steps after their use, where there is room",
+            .saves_bytes = false};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& /*ops*/,
                           const PlanOptions& options) const override {
     if (!RunsSideBySide(options.device) || !draft.offsets) return std::string();
-    std::vector<Interval> intervals;
-    for (const DraftBuffer& buffer : Buffers(draft)) {
-      intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
-    }
+    const std::vector<Interval> intervals = IntervalsOf(Buffers(draft));
     const size_t before = MissingRest(intervals, *draft.offsets, kRestSteps);
     draft.offsets = MoveApart(intervals, *std::move(draft.offsets), kArenaAlignment, kRestSteps);
     const size_t after = MissingRest(intervals, *draft.offsets, kRestSteps);

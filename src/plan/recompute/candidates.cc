@@ -26,27 +26,19 @@ constexpr size_t kManyNodes = 600;
 // As the in-place pass will share storage.
 std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry& ops,
                                        const PlanOptions& options) {
-  if (options.skipped_passes.contains("in-place")) return Buffers(draft);
+  if (!IsDecided(Decides::kStorage, options)) return Buffers(draft);
   PlanDraft shared = draft;
   shared.storage = ShareInPlace(draft, ops);
   return Buffers(shared);
-}
-
-std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers) {
-  std::vector<Interval> intervals;
-  for (const DraftBuffer& buffer : buffers) {
-    intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
-  }
-  return intervals;
 }
 
 }  // namespace
 
 size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
   const std::vector<Interval> intervals = IntervalsOf(SharedBuffers(draft, ops, options));
-  const OffsetPlan placed = options.skipped_passes.contains("placement")
-                                ? PlaceWithoutSharing(intervals, kArenaAlignment)
-                                : PlaceIntervals(intervals, kArenaAlignment);
+  const OffsetPlan placed = IsDecided(Decides::kOffsets, options)
+                                ? PlaceIntervals(intervals, kArenaAlignment)
+                                : PlaceWithoutSharing(intervals, kArenaAlignment);
   return RoundUp(draft.residents.end_bytes + placed.peak_bytes, kArenaAlignment);
 }
 
@@ -68,7 +60,7 @@ double RerunWork(const Chain& chain, const Schedule& schedule) {
 
 std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& options) {
   std::vector<PlanDraft> drafts = {draft};
-  if (options.skipped_passes.contains("order")) return drafts;
+  if (!IsDecided(Decides::kOrder, options)) return drafts;
   std::vector<FoundOrder> orders;
   if (draft.graph.nodes.size() <= kManyNodes) {
     orders = FindOrders(draft.graph);

@@ -11,7 +11,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/memory/place_intervals.h"
 #include "thimble/plan/plan.h"
-#include "thimble/plan/recompute_spec.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 
 namespace thimble {
 

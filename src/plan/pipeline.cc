@@ -13,8 +13,8 @@
 #include "thimble/plan/passes/in_place.h"
 #include "thimble/plan/passes/order.h"
 #include "thimble/plan/passes/placement.h"
-#include "thimble/plan/passes/recompute.h"
 #include "thimble/plan/passes/rest.h"
+#include "thimble/plan/recompute/recompute_pass.h"
 #include "thimble/plan/verify_plan.h"
 
 namespace thimble {

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/plan/order/find_orders.h"
+#include "thimble/plan/order/late_order.h"
 #include "thimble/plan/passes/in_place.h"
-#include "thimble/plan/passes/late_order.h"
-#include "thimble/plan/passes/order.h"
 #include "thimble/plan/recompute/apply_schedule.h"
 #include "thimble/plan/recompute/optimal.h"
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "thimble/plan/recompute/chain.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 #include "thimble/plan/recompute/stretches.h"
-#include "thimble/plan/recompute_spec.h"
 
 namespace thimble {
 

@@ -1,4 +1,4 @@
-#include "thimble/plan/passes/recompute.h"
+#include "thimble/plan/recompute/recompute_pass.h"
 
 #include <gtest/gtest.h>
 

@@ -79,38 +79,38 @@ TEST_F(VersionsTest, EveryPlanReadsTheSameVersions) {
 }
 
 // All schedules of the class that OptimalSchedules searches, whatever they cost.
-std::vector<Schedule> AllSchedules(const Stretches& stretches, const Chain& chain, size_t s,
-                                   size_t t) {
-  const auto join = [](Schedule steps, const Schedule& more) {
+std::vector<RebuildSchedule> AllSchedules(const Stretches& stretches, const Chain& chain, size_t s,
+                                          size_t t) {
+  const auto join = [](RebuildSchedule steps, const RebuildSchedule& more) {
     steps.insert(steps.end(), more.begin(), more.end());
     return steps;
   };
   const bool first_pass = t + 1 == chain.num_stages;
   if (s == t && !first_pass) return {stretches.BackwardSteps(s, false)};
-  std::vector<Schedule> all;
-  const Schedule saving = stretches.ForwardSavingSteps(s, t);
-  const Schedule backward = stretches.BackwardSteps(s, true);
+  std::vector<RebuildSchedule> all;
+  const RebuildSchedule saving = stretches.ForwardSavingSteps(s, t);
+  const RebuildSchedule backward = stretches.BackwardSteps(s, true);
   if (s == t) return {join(saving, backward)};
-  for (const Schedule& rest : AllSchedules(stretches, chain, s + 1, t)) {
+  for (const RebuildSchedule& rest : AllSchedules(stretches, chain, s + 1, t)) {
     all.push_back(join(join(saving, rest), backward));
   }
   for (size_t i = s + 1; i <= t; ++i) {
-    const Schedule forward = stretches.ForwardSteps(s, i, t);
+    const RebuildSchedule forward = stretches.ForwardSteps(s, i, t);
     const auto lefts = AllSchedules(stretches, chain, s, i - 1);
-    for (const Schedule& right : AllSchedules(stretches, chain, i, t)) {
-      for (const Schedule& left : lefts) all.push_back(join(join(forward, right), left));
+    for (const RebuildSchedule& right : AllSchedules(stretches, chain, i, t)) {
+      for (const RebuildSchedule& left : lefts) all.push_back(join(join(forward, right), left));
     }
   }
   return all;
 }
 
 // And all that keep some of the values and rebuild the others.
-std::vector<Schedule> AllThatKeep(const Graph& graph, const Chain& chain) {
+std::vector<RebuildSchedule> AllThatKeep(const Graph& graph, const Chain& chain) {
   std::vector<size_t> droppable;
   for (size_t v = 0; v < chain.values.size(); ++v) {
     if (chain.values[v].kind == ChainValue::Kind::kForward) droppable.push_back(v);
   }
-  std::vector<Schedule> all;
+  std::vector<RebuildSchedule> all;
   const size_t count = size_t{1} << std::min<size_t>(droppable.size(), 8);
   for (size_t subset = 0; subset < count; ++subset) {
     std::vector<bool> kept(chain.values.size(), false);
@@ -125,11 +125,12 @@ TEST_F(VersionsTest, EveryScheduleRebuildsWhatWasThere) {
   ForEachGraph(250, 12, [&](const PlanDraft& draft, const Symbols& expected) {
     const Chain chain = MakeChain(draft, Ops(), {}, 5).value();
     const Stretches stretches(draft.graph, Ops(), chain);
-    std::vector<Schedule> schedules = AllSchedules(stretches, chain, 0, chain.num_stages - 1);
-    for (Schedule& schedule : AllThatKeep(draft.graph, chain)) {
+    std::vector<RebuildSchedule> schedules =
+        AllSchedules(stretches, chain, 0, chain.num_stages - 1);
+    for (RebuildSchedule& schedule : AllThatKeep(draft.graph, chain)) {
       schedules.push_back(std::move(schedule));
     }
-    for (const Schedule& schedule : schedules) {
+    for (const RebuildSchedule& schedule : schedules) {
       const PlanDraft applied = ApplySchedule(draft, chain, schedule);
       const Symbols symbols = ComputeSymbols(applied.graph, applied.order);
       ASSERT_EQ(OnlyNamesOf(expected, symbols), expected) << ToString(applied.graph);

@@ -106,7 +106,7 @@ class Search {
   }
 
   std::span<const PackItem> items_;
-  Packer packer_;
+  ItemPacker packer_;
   Packing best_;
   Packing trial_;
   std::vector<uint32_t> order_;

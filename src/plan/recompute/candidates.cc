@@ -47,7 +47,7 @@ size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanO
          LowerBoundBytes(IntervalsOf(SharedBuffers(draft, ops, options)));
 }
 
-double RerunWork(const Chain& chain, const Schedule& schedule) {
+double RerunWork(const Chain& chain, const RebuildSchedule& schedule) {
   std::vector<bool> has_run(chain.forward.size(), false);
   double work = 0;
   for (const ChainStep& step : schedule) {
@@ -98,7 +98,7 @@ Result<void> Candidates::Add(const PlanDraft& draft) {
 }
 
 void Candidates::AddNamed(const Source& source, const RecomputeSpec& spec) {
-  Schedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
+  RebuildSchedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
   const double work = RerunWork(source.chain, schedule);
   candidates_.push_back({&source, work, std::move(schedule)});
 }

@@ -109,7 +109,7 @@ class ChainBuilder {
           return chain_.values[node.outputs[port].index()].kind == ChainValue::Kind::kFixed;
         });
     if (!applies) {
-      rerun.work = Work(graph_, ops_, node);
+      rerun.work = WorkOf(graph_, ops_, node);
       return rerun;
     }
     Node other = node;
@@ -124,7 +124,7 @@ class ChainBuilder {
       other.attributes.Set(name, given == nullptr ? value : *given);
     }
     THIMBLE_ASSIGN_OR_RETURN(rerun.kernel, ChooseKernel(graph_, ops_, other, options_));
-    rerun.work = Work(graph_, ops_, other);
+    rerun.work = WorkOf(graph_, ops_, other);
     rerun.op = other.op;
     rerun.inputs = other.inputs;
     rerun.outputs = other.outputs;
@@ -323,7 +323,7 @@ LiveRange Chain::BackwardOf(size_t stage) const {
           static_cast<size_t>(end - stage_of_backward.begin())};
 }
 
-double Work(const Graph& graph, const OpRegistry& ops, const Node& node) {
+double WorkOf(const Graph& graph, const OpRegistry& ops, const Node& node) {
   const NodeCost cost = CostOf(graph, ops, node);
   return std::max(static_cast<double>(cost.flops), kFlopsPerByte * static_cast<double>(cost.bytes));
 }

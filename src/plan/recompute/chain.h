@@ -33,7 +33,7 @@ struct Rerun {
   std::vector<ValueId> outputs;
   Attributes attributes;
   KernelChoice kernel;
-  double work = 0;  // see Work
+  double work = 0;  // see WorkOf
 };
 
 struct ChainValue {
@@ -84,7 +84,7 @@ struct Chain {
 // What running a node costs, in multiply-adds and additions or, where moving its bytes takes
 // longer, in as many of them as a machine does meanwhile: max(flops, 8 * bytes). Known without a
 // machine, so that plans are the same on all of them.
-double Work(const Graph& graph, const OpRegistry& ops, const Node& node);
+double WorkOf(const Graph& graph, const OpRegistry& ops, const Node& node);
 
 // Above this many stages, neighbours are joined: first where a norm or activation ends, then where
 // most values cross.

@@ -68,13 +68,13 @@ class Verifier {
              actual[i].second.index() == expected[i].second.index();
     }
     if (same) return {};
-    return Wrong(fmt::format("{}: attributes '{}' are not those of the op, '{}'", node.op,
+    return Wrong(fmt::format("{}: attributes are '{}', expected '{}'", node.op,
                              ToString(node.attributes), ToString(op.default_attributes())));
   }
 
   Result<void> CheckId(ValueId id, std::string_view where) const {
     if (!id.valid() || id.index() >= graph_.values.size()) {
-      return Wrong(fmt::format("{} names no value", where));
+      return Wrong(fmt::format("{} refers to no value", where));
     }
     return {};
   }
@@ -115,7 +115,7 @@ class Verifier {
         return Wrong(fmt::format("'{}' is written twice, or not by its producer", value.name));
       }
       if (value.shape != (*expected)[i] || value.dtype != op.outputs()[i].dtype) {
-        return Wrong(fmt::format("'{}' has shape {}, its op gives {}", value.name,
+        return Wrong(fmt::format("'{}' has shape {}, expected {} from its op", value.name,
                                  ToString(value.shape), ToString((*expected)[i])));
       }
       written_[node.outputs[i].index()] = true;
@@ -133,7 +133,10 @@ class Verifier {
       const Value& to = graph_.value(carry.to);
       if (!IsPersistent(from.role) || !to.producer.valid() || from.role != to.role ||
           from.shape != to.shape || from.dtype != to.dtype) {
-        return Wrong(fmt::format("carry '{}' -> '{}' joins unlike values", from.name, to.name));
+        return Wrong(
+            fmt::format("carry '{}' -> '{}': expected a persistent value and a computed one "
+                        "of the same role, shape and type",
+                        from.name, to.name));
       }
       if (next_[carry.from.index()].valid()) {
         return Wrong(fmt::format("'{}' has two next versions, '{}' and '{}'", from.name,
@@ -204,8 +207,8 @@ class Verifier {
       const bool from_outside = IsPersistent(value.role) || value.role == Role::kInput;
       const bool next_version = IsPersistent(value.role) && value.producer.valid() && in_chain_[i];
       if (from_outside == value.producer.valid() && !next_version) {
-        return Wrong(fmt::format("'{}' is a {} and {} a producer", value.name, Name(value.role),
-                                 value.producer.valid() ? "has" : "lacks"));
+        return Wrong(fmt::format("'{}' ({}) must {} computed by a node", value.name,
+                                 Name(value.role), value.producer.valid() ? "not be" : "be"));
       }
     }
     return {};

@@ -43,8 +43,8 @@ class PlanPass {
  public:
   virtual ~PlanPass() = default;
   virtual PassInfo Info() const = 0;
-  // Changes the draft, which is valid before and after. Returns what it did, in one line; nothing
-  // where it had nothing to do.
+  // Changes the draft, which is valid before and after. Returns what it did, in one line; an empty
+  // line where there was nothing to do.
   virtual Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                                   const PlanOptions& options) const = 0;
 };

@@ -134,8 +134,8 @@ Result<void> CheckSkippedPasses(const PlanOptions& options) {
   for (const PassInfo& pass : OptionalPasses()) names.insert(pass.name);
   for (const std::string& name : options.skipped_passes) {
     if (names.contains(name)) continue;
-    return BadInput(
-        fmt::format("no pass '{}' to leave out; there are {}", name, fmt::join(names, ", ")));
+    return BadInput(fmt::format("there is no pass '{}' to leave out; choose from {}", name,
+                                fmt::join(names, ", ")));
   }
   return {};
 }
@@ -149,7 +149,7 @@ Result<void> RunPass(const PlanPass& pass, const OpRegistry& ops, const PlanOpti
   const size_t before = places ? DraftBytes(draft) : LivePeakBytes(draft);
   const int64_t flops_before = CostOf(draft.graph, ops).step_flops;
   THIMBLE_ASSIGN_OR_RETURN(std::string what, pass.Run(draft, ops, options));
-  if (what.empty()) return {};  // nothing out of the ordinary
+  if (what.empty()) return {};  // nothing to record
   const size_t after = places ? DraftBytes(draft) : LivePeakBytes(draft);
   draft.decisions.push_back({std::string(pass.Info().name), what,
                              static_cast<int64_t>(before) - static_cast<int64_t>(after),
@@ -172,7 +172,7 @@ Result<Plan> RunPasses(const Graph& graph, const OpRegistry& ops, const Resident
       THIMBLE_TRY(RunPass(*pass, ops, used, draft));
     } else if (!IsLeftOut(*pass, options)) {
       draft.decisions.push_back(
-          {std::string(pass->Info().name), "left out: its buffers would be placed worse", 0, 0});
+          {std::string(pass->Info().name), "not used: the arena is smaller without it", 0, 0});
     }
   }
   return Assemble(std::move(draft), options);
@@ -185,9 +185,9 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
   THIMBLE_TRY(CheckSkippedPasses(options));
   THIMBLE_TRY(VerifyGraph(graph, ops));
   THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options, /*shares=*/true));
-  // A buffer of values computed in place cannot lie in two places, so fewer bytes alive may be
-  // placed a little worse. Which it is shows only at the end. (Optimal recompute has placed all it
-  // could choose from.)
+  // Values that share a buffer must lie at one address, so sharing can make the arena larger
+  // although fewer bytes are alive. That is known only after placement: try both. (Optimal
+  // recompute has placed all it could choose from.)
   const bool chosen_as_placed = options.recompute.kind == RecomputeKind::kOptimal;
   if (IsDecided(Decides::kStorage, options) && !chosen_as_placed) {
     THIMBLE_ASSIGN_OR_RETURN(Plan other,
@@ -195,7 +195,7 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
     if (other.arena_bytes < plan.arena_bytes) plan = std::move(other);
   }
   if (auto verified = VerifyPlan(ops, plan); !verified.ok()) {
-    return Failed("the plan failed its verification: " + verified.error().message);
+    return Failed("internal error, the plan is not valid: " + verified.error().message);
   }
   return plan;
 }

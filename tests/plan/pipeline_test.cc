@@ -125,7 +125,7 @@ TEST(PipelineTest, RefusesPhasesThatContradictTheDataFlow) {
   graph.nodes[0].phase = Phase::kBackward;  // a is read forward
   EXPECT_THAT(
       ErrorOf(graph, {}, PlanToy(MakeTrainingGraph(RandomGraphOps()), RandomGraphOps()).residents),
-      HasSubstr("failed its verification"));
+      HasSubstr("the plan is not valid"));
 }
 
 TEST(PipelineTest, PlansAGraphWithoutNodes) {

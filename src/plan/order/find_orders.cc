@@ -185,10 +185,10 @@ std::vector<NodeId> OrderAsBuilt(const Graph& graph) {
 std::vector<FoundOrder> FindOrders(const Graph& graph) {
   std::vector<FoundOrder> orders = {
       {GreedyOrder(graph, GreedyOrder::Look::kAtOne).Make(),
-       "greedy order: fewest added bytes first"},
-      {GreedyOrder(graph, GreedyOrder::Look::kAhead).Make(),
-       "greedy order: fewest added bytes first, looking one ahead"},
-      {MakeLateOrder(graph, OrderAsBuilt(graph)), "one branch of backward after the other"}};
+       "greedy: the node that adds the fewest bytes runs first"},
+      {GreedyOrder(graph, GreedyOrder::Look::kAhead).Make(), "greedy, looking one node ahead"},
+      {MakeLateOrder(graph, OrderAsBuilt(graph)),
+       "backward finishes one branch before it starts the next"}};
   // A node that waits for one of a later phase never runs.
   std::erase_if(orders,
                 [&](const FoundOrder& found) { return found.order.size() != graph.nodes.size(); });

@@ -74,7 +74,7 @@ class InPlacePass final : public PlanPass {
   PassInfo Info() const override {
     return {.name = "in-place",
             .exactness = Exactness::kSameBits,
-            .what = "let outputs overwrite inputs that are read no more",
+            .what = "let outputs overwrite inputs that are no longer needed",
             .decides = Decides::kStorage};
   }
 

@@ -30,7 +30,7 @@ class OrderPass final : public PlanPass {
       return LivePeakBytes(trial);
     };
     size_t best = peak(draft.order);
-    std::string what = "the order as built is as good as any found";
+    std::string what = "no other order keeps fewer bytes alive";
     for (FoundOrder& found : FindOrders(draft.graph)) {
       const size_t bytes = peak(found.order);
       if (bytes >= best) continue;

@@ -10,7 +10,7 @@ class PlacementPass final : public PlanPass {
   PassInfo Info() const override {
     return {.name = "placement",
             .exactness = Exactness::kSameBits,
-            .what = "let buffers that never live together share bytes",
+            .what = "share memory between buffers that are never needed at the same time",
             .decides = Decides::kOffsets};
   }
 
@@ -18,7 +18,7 @@ class PlacementPass final : public PlanPass {
                           const PlanOptions& /*options*/) const override {
     OffsetPlan placed = PlaceIntervals(IntervalsOf(Buffers(draft)), kArenaAlignment);
     draft.offsets = std::move(placed.offsets);
-    return fmt::format("{} bytes placed, {} alive at the fullest step", placed.peak_bytes,
+    return fmt::format("placed in {} bytes; {} are alive at the peak", placed.peak_bytes,
                        placed.lower_bound_bytes);
   }
 };

@@ -21,8 +21,8 @@ size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanO
 // The work of forward nodes that run again.
 double RerunWork(const Chain& chain, const RebuildSchedule& schedule);
 
-// The draft as it is and, unless the order pass is left out, with other orders of its nodes: what
-// is best when everything is kept need not be best when much is rebuilt.
+// The draft as it is and, unless the order must stay, with other orders of its nodes: the
+// best order when everything is kept may not be the best when much is rebuilt.
 std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& options);
 
 class Candidates {

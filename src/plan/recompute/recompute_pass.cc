@@ -53,7 +53,7 @@ Result<PlanDraft> ChooseOptimal(const std::vector<PlanDraft>& drafts, const OpRe
 std::string Describe(const Graph& before, const Graph& after) {
   size_t forward = 0;
   for (const Node& node : before.nodes) forward += node.phase == Phase::kForward ? 1 : 0;
-  return fmt::format("{} of {} forward nodes run again", after.nodes.size() - before.nodes.size(),
+  return fmt::format("{} reruns of {} forward nodes", after.nodes.size() - before.nodes.size(),
                      forward);
 }
 
@@ -62,7 +62,7 @@ class RecomputePass final : public PlanPass {
   PassInfo Info() const override {
     return {.name = "recompute",
             .exactness = Exactness::kSameBits,
-            .what = "drop forward values and rebuild them when backward reads them",
+            .what = "drop forward values and recompute them when backward needs them",
             .on_demand = true};
   }
 

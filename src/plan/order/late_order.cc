@@ -69,8 +69,8 @@ class LateOrder {
     }
   }
 
-  // Whether all that the node makes is the next version of something persistent: sums of gradients
-  // over the parts of a batch.
+  // Whether all that the node makes are next versions of something persistent: sums of gradients
+  // over the parts of a batch, updated weights.
   bool AddsUp(NodeId id) const {
     const auto& outputs = graph_.node(id).outputs;
     return std::all_of(outputs.begin(), outputs.end(),

@@ -47,6 +47,9 @@ class PlanPass {
   // line where there was nothing to do.
   virtual Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                                   const PlanOptions& options) const = 0;
+  // Whether, with these options, the pass chooses by the arena that the later passes lead to. The
+  // pipeline then has nothing to gain from trying whether shared buffers pay.
+  virtual bool ComparesArenas(const PlanOptions& /*options*/) const { return false; }
 };
 
 }  // namespace thimble

@@ -157,6 +157,13 @@ Result<void> RunPass(const PlanPass& pass, const OpRegistry& ops, const PlanOpti
   return {};
 }
 
+bool ComparesArenas(const PlanOptions& options) {
+  const auto passes = PlanPasses();
+  return std::any_of(passes.begin(), passes.end(), [&](const auto& pass) {
+    return !IsLeftOut(*pass, options) && pass->ComparesArenas(options);
+  });
+}
+
 // `shares`: whether values may share buffers; where they may not, the plan says why.
 Result<Plan> RunPasses(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
                        const PlanOptions& options, bool shares) {
@@ -186,10 +193,8 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
   THIMBLE_TRY(VerifyGraph(graph, ops));
   THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options, /*shares=*/true));
   // Values that share a buffer must lie at one address, so sharing can make the arena larger
-  // although fewer bytes are alive. That is known only after placement: try both. (Optimal
-  // recompute has placed all it could choose from.)
-  const bool chosen_as_placed = options.recompute.kind == RecomputeKind::kOptimal;
-  if (IsDecided(Decides::kStorage, options) && !chosen_as_placed) {
+  // although fewer bytes are alive. That is known only after placement: try both.
+  if (IsDecided(Decides::kStorage, options) && !ComparesArenas(options)) {
     THIMBLE_ASSIGN_OR_RETURN(Plan other,
                              RunPasses(graph, ops, residents, options, /*shares=*/false));
     if (other.arena_bytes < plan.arena_bytes) plan = std::move(other);

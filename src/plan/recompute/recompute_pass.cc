@@ -66,6 +66,10 @@ class RecomputePass final : public PlanPass {
             .on_demand = true};
   }
 
+  bool ComparesArenas(const PlanOptions& options) const override {
+    return options.recompute.kind == RecomputeKind::kOptimal;
+  }
+
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                           const PlanOptions& options) const override {
     if (options.recompute.kind == RecomputeKind::kNone) return std::string();

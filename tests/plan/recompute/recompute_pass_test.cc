@@ -40,6 +40,14 @@ TEST(RecomputePass, IsNoTechniqueThatEveryPlanHas) {
   for (const PassInfo& pass : OptionalPasses()) EXPECT_NE(pass.name, "recompute");
 }
 
+TEST(RecomputePass, OnlyOptimalComparesArenas) {
+  for (const char* text : {"none", "cheap", "blocks", "sqrt"}) {
+    EXPECT_FALSE(MakeRecomputePass()->ComparesArenas(Asking(text))) << text;
+  }
+  EXPECT_TRUE(MakeRecomputePass()->ComparesArenas(Asking("optimal")));
+  EXPECT_TRUE(MakeRecomputePass()->ComparesArenas(Asking("optimal:64MB")));
+}
+
 TEST(RecomputePass, PlansShrinkAndSayWhatItCosts) {
   const Graph graph = TrainingGraph("wrn-16-1", 4);
   const Plan plain = PlanGraph(graph);

@@ -11,7 +11,7 @@
 #include "thimble/model/image_classifier.h"
 #include "thimble/model/model_file.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/plan/recompute_spec.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 #include "thimble/train/command_text.h"
 #include "thimble/train/options.h"
 #include "thimble/train/schedule.h"

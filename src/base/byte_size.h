@@ -15,9 +15,9 @@ namespace thimble {
 std::optional<int64_t> CheckedMultiply(int64_t a, int64_t b);
 std::optional<int64_t> CheckedAdd(int64_t a, int64_t b);
 
-// Smallest multiple of `alignment` (a power of two) that is >= size.
-constexpr size_t RoundUp(size_t size, size_t alignment) {
-  return (size + alignment - 1) & ~(alignment - 1);
+// The smallest multiple of `multiple` that is not below `size`.
+constexpr size_t RoundUp(size_t size, size_t multiple) {
+  return (size + multiple - 1) / multiple * multiple;
 }
 
 // A size as people write it: NUMBER [one blank] [UNIT]. NUMBER: digits, with a unit also a decimal

@@ -87,7 +87,9 @@ Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec
 
 Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                                 const std::vector<ValueId>& carried) {
-  for (ValueId value : carried) spec.output_names.push_back(graph.value(value).name + ".next");
+  for (ValueId value : carried) {
+    spec.output_names.push_back(graph.value(FirstVersion(graph, value)).name + ".next");
+  }
   THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, AppendNode(graph, ops, std::move(spec)));
   for (size_t i = 0; i < carried.size(); ++i) {
     graph.values[outputs[i].index()].role = graph.value(carried[i]).role;

@@ -27,8 +27,9 @@ struct NodeSpec {
 // them).
 Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, NodeSpec spec);
 
-// Appends a node whose output i is the next version of the persistent value carried[i], and records
-// the carries.
+// Appends a node whose output i is the next version of carried[i], and records the carries. What is
+// carried is a persistent value, or the last version of one (LastVersion). Versions are named after
+// the first: "pool.next", "pool.next.2", ….
 Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                                 const std::vector<ValueId>& carried);
 // The same for a node of the update phase.

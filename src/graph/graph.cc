@@ -93,6 +93,25 @@ std::string LayerOf(const Graph& graph, ValueId value) {
   return "";
 }
 
+ValueId FirstVersion(const Graph& graph, ValueId value) {
+  while (graph.value(value).producer.valid()) {
+    const auto carry = std::find_if(graph.carries.begin(), graph.carries.end(),
+                                    [&](const Carry& c) { return c.to == value; });
+    if (carry == graph.carries.end()) break;
+    value = carry->from;
+  }
+  return value;
+}
+
+ValueId LastVersion(const Graph& graph, ValueId value) {
+  for (;;) {
+    const auto carry = std::find_if(graph.carries.begin(), graph.carries.end(),
+                                    [&](const Carry& c) { return c.from == value; });
+    if (carry == graph.carries.end()) return value;
+    value = carry->to;
+  }
+}
+
 int64_t CountParameters(const Graph& graph) {
   int64_t count = 0;
   for (const Value& value : graph.values) {

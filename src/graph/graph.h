@@ -7,8 +7,15 @@
 //   weight ──────────┬─> conv2d ──> …            carry: weight → weight.next
 //   dweight ─> sgd_update ─> weight.next, momentum.next
 //
-// Nodes stand in an order in which they can run; all of a phase run before the next phase, wherever
-// they stand. Nothing here knows about memory or devices.
+// State that changes more than once in a step is a chain of carries:
+//
+//   pool → pool.next → pool.next.2               three versions, one place in memory
+//
+// A version is written over the one before it, so every node that reads a version runs before the
+// node that makes the next one. The next step starts from the last version.
+//
+// Nodes stand in an order in which they can run, versions included; all of a phase run before the
+// next phase, wherever they stand. Nothing here knows about memory or devices.
 #pragma once
 
 #include <string>
@@ -73,7 +80,8 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// After the step, `to` is what `from` will be in the next one; both share one place in memory.
+// `to` is the next version of `from` and is written over it. Versions form chains that begin at a
+// persistent value without producer; a value has at most one next version.
 struct Carry {
   ValueId from;
   ValueId to;
@@ -102,6 +110,11 @@ struct Graph {
 // The layer that a value belongs to: that of the node which makes it or, where none does, of the
 // first that reads it. Empty where nobody does.
 std::string LayerOf(const Graph& graph, ValueId value);
+
+// The value without producer that the chain of this version begins at, and the version that the
+// next step starts from. The value itself where nothing is carried.
+ValueId FirstVersion(const Graph& graph, ValueId value);
+ValueId LastVersion(const Graph& graph, ValueId value);
 
 // Number of elements in all parameters.
 int64_t CountParameters(const Graph& graph);

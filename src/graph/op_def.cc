@@ -91,15 +91,14 @@ bool OpDef::MayReuse(size_t output, size_t input) const {
 }
 
 void OpRegistry::Add(OpDef op) {
-  THIMBLE_CHECK(Find(op.name()) == nullptr, "two ops named '{}'", op.name());
+  const bool is_new = index_.emplace(op.name(), ops_.size()).second;
+  THIMBLE_CHECK(is_new, "two ops named '{}'", op.name());
   ops_.push_back(std::move(op));
 }
 
 const OpDef* OpRegistry::Find(std::string_view name) const {
-  for (const OpDef& op : ops_) {
-    if (op.name() == name) return &op;
-  }
-  return nullptr;
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &ops_[found->second];
 }
 
 const OpDef& OpRegistry::Get(std::string_view name) const {

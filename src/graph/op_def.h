@@ -16,6 +16,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -142,6 +143,7 @@ class OpRegistry {
 
  private:
   std::vector<OpDef> ops_;
+  std::map<std::string, size_t, std::less<>> index_;  // by name: where it stands in ops_
 };
 
 // Shape rule: one output, shaped like this input.

@@ -24,6 +24,7 @@ class Verifier {
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) THIMBLE_TRY(CheckNode(NodeId(i)));
     THIMBLE_TRY(CheckCarries());
+    THIMBLE_TRY(CheckVersionsInTime());
     for (ValueId output : graph_.outputs) THIMBLE_TRY(CheckId(output, "output"));
     return CheckProducers();
   }
@@ -64,13 +65,13 @@ class Verifier {
              actual[i].second.index() == expected[i].second.index();
     }
     if (same) return {};
-    return Wrong(fmt::format("{}: attributes '{}' are not those of the op, '{}'", node.op,
+    return Wrong(fmt::format("{}: attributes are '{}', expected '{}'", node.op,
                              ToString(node.attributes), ToString(op.default_attributes())));
   }
 
   Result<void> CheckId(ValueId id, std::string_view where) const {
     if (!id.valid() || id.index() >= graph_.values.size()) {
-      return Wrong(fmt::format("{} names no value", where));
+      return Wrong(fmt::format("{} refers to no value", where));
     }
     return {};
   }
@@ -111,7 +112,7 @@ class Verifier {
         return Wrong(fmt::format("'{}' is written twice, or not by its producer", value.name));
       }
       if (value.shape != (*expected)[i] || value.dtype != op.outputs()[i].dtype) {
-        return Wrong(fmt::format("'{}' has shape {}, its op gives {}", value.name,
+        return Wrong(fmt::format("'{}' has shape {}, expected {} from its op", value.name,
                                  ToString(value.shape), ToString((*expected)[i])));
       }
       written_[node.outputs[i].index()] = true;
@@ -120,20 +121,78 @@ class Verifier {
   }
 
   Result<void> CheckCarries() {
-    carried_.assign(graph_.values.size(), false);
+    next_.assign(graph_.values.size(), {});
+    previous_.assign(graph_.values.size(), {});
     for (const Carry& carry : graph_.carries) {
       THIMBLE_TRY(CheckId(carry.from, "carry"));
       THIMBLE_TRY(CheckId(carry.to, "carry"));
       const Value& from = graph_.value(carry.from);
       const Value& to = graph_.value(carry.to);
-      if (!IsPersistent(from.role) || from.producer.valid() || !to.producer.valid() ||
-          from.role != to.role || from.shape != to.shape || from.dtype != to.dtype) {
-        return Wrong(fmt::format("carry '{}' -> '{}' joins unlike values", from.name, to.name));
+      if (!IsPersistent(from.role) || !to.producer.valid() || from.role != to.role ||
+          from.shape != to.shape || from.dtype != to.dtype) {
+        return Wrong(
+            fmt::format("carry '{}' -> '{}': expected a persistent value and a computed one "
+                        "of the same role, shape and type",
+                        from.name, to.name));
       }
-      if (carried_[carry.from.index()] || carried_[carry.to.index()]) {
-        return Wrong(fmt::format("'{}' is carried twice", from.name));
+      if (next_[carry.from.index()].valid()) {
+        return Wrong(fmt::format("'{}' has two next versions, '{}' and '{}'", from.name,
+                                 graph_.value(next_[carry.from.index()]).name, to.name));
       }
-      carried_[carry.from.index()] = carried_[carry.to.index()] = true;
+      if (previous_[carry.to.index()].valid()) {
+        return Wrong(fmt::format("'{}' is the next version of two values", to.name));
+      }
+      next_[carry.from.index()] = carry.to;
+      previous_[carry.to.index()] = carry.from;
+    }
+    return CheckChains();
+  }
+
+  // With one version behind and one in front at most, whatever no chain reaches from a value
+  // without producer lies on a cycle or begins at a computed value.
+  Result<void> CheckChains() {
+    in_chain_.assign(graph_.values.size(), false);
+    for (size_t i = 0; i < graph_.values.size(); ++i) {
+      if (graph_.values[i].producer.valid()) continue;
+      for (ValueId version = next_[i]; version.valid(); version = next_[version.index()]) {
+        in_chain_[version.index()] = true;
+      }
+    }
+    for (const Carry& carry : graph_.carries) {
+      if (in_chain_[carry.to.index()]) continue;
+      return Wrong(fmt::format(
+          "carry '{}' -> '{}' belongs to no chain that begins at a value without producer",
+          graph_.value(carry.from).name, graph_.value(carry.to).name));
+    }
+    return {};
+  }
+
+  // As the nodes stand, phase after phase: a version that was written over is not read any more,
+  // and versions are written one after the other.
+  Result<void> CheckVersionsInTime() {
+    overwritten_by_.assign(graph_.values.size(), {});
+    for (Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {
+      for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+        if (graph_.nodes[i].phase == phase) THIMBLE_TRY(CheckVersionsOf(NodeId(i)));
+      }
+    }
+    return {};
+  }
+
+  Result<void> CheckVersionsOf(NodeId id) {
+    const Node& node = graph_.node(id);
+    for (const auto* values : {&node.inputs, &node.outputs}) {
+      for (ValueId value : *values) {
+        const ValueId next = overwritten_by_[value.index()];
+        if (!next.valid()) continue;
+        return Wrong(fmt::format("node {} ({}) {} '{}' after '{}' was written over it", id.index(),
+                                 node.op, values == &node.inputs ? "reads" : "writes",
+                                 graph_.value(value).name, graph_.value(next).name));
+      }
+    }
+    for (ValueId output : node.outputs) {
+      const ValueId previous = previous_[output.index()];
+      if (previous.valid()) overwritten_by_[previous.index()] = output;
     }
     return {};
   }
@@ -143,10 +202,10 @@ class Verifier {
       const Value& value = graph_.values[i];
       if (!written_[i]) return Wrong(fmt::format("'{}' is never written", value.name));
       const bool from_outside = IsPersistent(value.role) || value.role == Role::kInput;
-      const bool next_version = IsPersistent(value.role) && value.producer.valid() && carried_[i];
+      const bool next_version = IsPersistent(value.role) && value.producer.valid() && in_chain_[i];
       if (from_outside == value.producer.valid() && !next_version) {
-        return Wrong(fmt::format("'{}' is a {} and {} a producer", value.name, Name(value.role),
-                                 value.producer.valid() ? "has" : "lacks"));
+        return Wrong(fmt::format("'{}' ({}) must {} computed by a node", value.name,
+                                 Name(value.role), value.producer.valid() ? "not be" : "be"));
       }
     }
     return {};
@@ -155,7 +214,10 @@ class Verifier {
   const Graph& graph_;
   const OpRegistry& ops_;
   std::vector<bool> written_;
-  std::vector<bool> carried_;
+  std::vector<ValueId> next_;            // by value: its next version
+  std::vector<ValueId> previous_;        // by value: the version before
+  std::vector<bool> in_chain_;           // by value: a later version in a chain with a beginning
+  std::vector<ValueId> overwritten_by_;  // by value: its next version, once that is written
 };
 
 }  // namespace

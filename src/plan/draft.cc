@@ -57,18 +57,26 @@ std::vector<DraftBuffer> Buffers(const PlanDraft& draft) {
   return buffers;
 }
 
-size_t LivePeakBytes(const PlanDraft& draft) {
+std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers) {
   std::vector<Interval> intervals;
-  for (const DraftBuffer& buffer : Buffers(draft)) {
-    if (!buffer.resident) intervals.push_back({buffer.size_bytes, buffer.live});
+  for (const DraftBuffer& buffer : buffers) {
+    intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
   }
-  return LowerBoundBytes(intervals);
+  return intervals;
+}
+
+size_t LivePeakBytes(const PlanDraft& draft) {
+  return LowerBoundBytes(IntervalsOf(Buffers(draft)));
 }
 
 std::vector<ValueId> SeparateStorage(const Graph& graph) {
   std::vector<ValueId> storage;
   for (size_t index = 0; index < graph.values.size(); ++index) storage.emplace_back(index);
-  for (const Carry& carry : graph.carries) storage[carry.to.index()] = carry.from;
+  std::vector<ValueId> previous(graph.values.size());
+  for (const Carry& carry : graph.carries) previous[carry.to.index()] = carry.from;
+  for (ValueId& place : storage) {
+    while (previous[place.index()].valid()) place = previous[place.index()];
+  }
   return storage;
 }
 

@@ -11,7 +11,7 @@
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/memory/place_intervals.h"
 #include "thimble/plan/plan.h"
-#include "thimble/plan/recompute_spec.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 
 namespace thimble {
 
@@ -56,10 +56,14 @@ std::vector<LiveRange> ValueLiveRanges(const PlanDraft& draft);
 // All buffers under the draft's order and storage, in a fixed order: by first value, then scratch.
 std::vector<DraftBuffer> Buffers(const PlanDraft& draft);
 
+// The buffers as intervals to place, one for each. Residents have their places already: 0 bytes.
+std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers);
+
 // Bytes alive at the fullest step, without the residents.
 size_t LivePeakBytes(const PlanDraft& draft);
 
-// Each value in a storage of its own, except that a carried value lies where its predecessor lies.
+// Each value in a storage of its own, except that all versions of a persistent value lie where the
+// first one lies. Requires chains of carries without cycles (VerifyGraph).
 std::vector<ValueId> SeparateStorage(const Graph& graph);
 
 }  // namespace thimble

@@ -18,22 +18,38 @@ enum class Exactness {
 };
 std::string_view Name(Exactness exactness);
 
+// What of a draft a pass decides, where other passes and the pipeline have to know.
+enum class Decides {
+  kOrder,    // in which order nodes run
+  kStorage,  // which values share a buffer
+  kOffsets,  // where buffers lie
+  kOther,
+};
+
 struct PassInfo {
   std::string_view name;
   Exactness exactness = Exactness::kSameBits;
-  std::string_view what;   // one line for people
+  std::string_view what;  // one line for people
+  Decides decides = Decides::kOther;
+  bool required = false;   // no technique: without it there is no plan
   bool on_demand = false;  // does nothing unless the options ask for it
   bool saves_bytes = true;
 };
+
+// Whether some pass that these options do not leave out decides this.
+bool IsDecided(Decides what, const PlanOptions& options);
 
 class PlanPass {
  public:
   virtual ~PlanPass() = default;
   virtual PassInfo Info() const = 0;
-  // Changes the draft, which is valid before and after. Returns what it did, in one line; nothing
-  // where it had nothing to do.
+  // Changes the draft, which is valid before and after. Returns what it did, in one line; an empty
+  // line where there was nothing to do.
   virtual Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                                   const PlanOptions& options) const = 0;
+  // Whether, with these options, the pass chooses by the arena that the later passes lead to. The
+  // pipeline then has nothing to gain from trying whether shared buffers pay.
+  virtual bool ComparesArenas(const PlanOptions& /*options*/) const { return false; }
 };
 
 }  // namespace thimble

@@ -13,8 +13,8 @@
 #include "thimble/plan/passes/in_place.h"
 #include "thimble/plan/passes/order.h"
 #include "thimble/plan/passes/placement.h"
-#include "thimble/plan/passes/recompute.h"
 #include "thimble/plan/passes/rest.h"
+#include "thimble/plan/recompute/recompute_pass.h"
 #include "thimble/plan/verify_plan.h"
 
 namespace thimble {
@@ -44,8 +44,9 @@ std::string_view Name(Exactness exactness) {
 
 namespace {
 
-// The kernel pass is no technique: without it there is no plan.
-constexpr std::string_view kRequiredPass = "kernels";
+bool IsLeftOut(const PlanPass& pass, const PlanOptions& options) {
+  return options.skipped_passes.contains(std::string(pass.Info().name));
+}
 
 PlanDraft StartDraft(const Graph& graph, const ResidentLayout& residents) {
   PlanDraft draft;
@@ -61,11 +62,7 @@ PlanDraft StartDraft(const Graph& graph, const ResidentLayout& residents) {
 
 std::vector<size_t> OffsetsOf(const PlanDraft& draft, const std::vector<DraftBuffer>& buffers) {
   if (draft.offsets) return *draft.offsets;
-  std::vector<Interval> intervals;
-  for (const DraftBuffer& buffer : buffers) {
-    intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
-  }
-  return PlaceWithoutSharing(intervals, kArenaAlignment).offsets;
+  return PlaceWithoutSharing(IntervalsOf(buffers), kArenaAlignment).offsets;
 }
 
 // The end of the highest buffer above the residents: the peak a draft stands for right now.
@@ -120,9 +117,16 @@ std::vector<PassInfo> OptionalPasses() {
   std::vector<PassInfo> passes;
   for (const auto& pass : PlanPasses()) {
     const PassInfo info = pass->Info();
-    if (info.name != kRequiredPass && !info.on_demand) passes.push_back(info);
+    if (!info.required && !info.on_demand) passes.push_back(info);
   }
   return passes;
+}
+
+bool IsDecided(Decides what, const PlanOptions& options) {
+  const auto passes = PlanPasses();
+  return std::any_of(passes.begin(), passes.end(), [&](const auto& pass) {
+    return pass->Info().decides == what && !IsLeftOut(*pass, options);
+  });
 }
 
 Result<void> CheckSkippedPasses(const PlanOptions& options) {
@@ -130,30 +134,53 @@ Result<void> CheckSkippedPasses(const PlanOptions& options) {
   for (const PassInfo& pass : OptionalPasses()) names.insert(pass.name);
   for (const std::string& name : options.skipped_passes) {
     if (names.contains(name)) continue;
-    return BadInput(
-        fmt::format("no pass '{}' to leave out; there are {}", name, fmt::join(names, ", ")));
+    return BadInput(fmt::format("there is no pass '{}' to leave out; choose from {}", name,
+                                fmt::join(names, ", ")));
   }
   return {};
 }
 
 namespace {
 
+Result<void> RunPass(const PlanPass& pass, const OpRegistry& ops, const PlanOptions& options,
+                     PlanDraft& draft) {
+  // What a pass is worth shows in the bytes alive; only offsets turn those into addresses.
+  const bool places = pass.Info().decides == Decides::kOffsets;
+  const size_t before = places ? DraftBytes(draft) : LivePeakBytes(draft);
+  const int64_t flops_before = CostOf(draft.graph, ops).step_flops;
+  THIMBLE_ASSIGN_OR_RETURN(std::string what, pass.Run(draft, ops, options));
+  if (what.empty()) return {};  // nothing to record
+  const size_t after = places ? DraftBytes(draft) : LivePeakBytes(draft);
+  draft.decisions.push_back({std::string(pass.Info().name), what,
+                             static_cast<int64_t>(before) - static_cast<int64_t>(after),
+                             CostOf(draft.graph, ops).step_flops - flops_before});
+  return {};
+}
+
+bool ComparesArenas(const PlanOptions& options) {
+  const auto passes = PlanPasses();
+  return std::any_of(passes.begin(), passes.end(), [&](const auto& pass) {
+    return !IsLeftOut(*pass, options) && pass->ComparesArenas(options);
+  });
+}
+
+// `shares`: whether values may share buffers; where they may not, the plan says why.
 Result<Plan> RunPasses(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
-                       const PlanOptions& options) {
+                       const PlanOptions& options, bool shares) {
+  PlanOptions used = options;
   PlanDraft draft = StartDraft(graph, residents);
-  for (const auto& pass : PlanPasses()) {
-    const std::string name(pass->Info().name);
-    if (options.skipped_passes.contains(name)) continue;
-    // What a pass is worth shows in the bytes alive; only placement turns those into addresses.
-    const bool places = name == "placement";
-    const size_t before = places ? DraftBytes(draft) : LivePeakBytes(draft);
-    const int64_t flops_before = CostOf(draft.graph, ops).step_flops;
-    THIMBLE_ASSIGN_OR_RETURN(std::string what, pass->Run(draft, ops, options));
-    if (what.empty()) continue;  // nothing out of the ordinary
-    const size_t after = places ? DraftBytes(draft) : LivePeakBytes(draft);
-    draft.decisions.push_back({name, what,
-                               static_cast<int64_t>(before) - static_cast<int64_t>(after),
-                               CostOf(draft.graph, ops).step_flops - flops_before});
+  const auto passes = PlanPasses();
+  for (const auto& pass : passes) {
+    const bool left_out = !shares && pass->Info().decides == Decides::kStorage;
+    if (left_out) used.skipped_passes.emplace(pass->Info().name);
+  }
+  for (const auto& pass : passes) {
+    if (!IsLeftOut(*pass, used)) {
+      THIMBLE_TRY(RunPass(*pass, ops, used, draft));
+    } else if (!IsLeftOut(*pass, options)) {
+      draft.decisions.push_back(
+          {std::string(pass->Info().name), "not used: the arena is smaller without it", 0, 0});
+    }
   }
   return Assemble(std::move(draft), options);
 }
@@ -164,26 +191,16 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
                       const PlanOptions& options) {
   THIMBLE_TRY(CheckSkippedPasses(options));
   THIMBLE_TRY(VerifyGraph(graph, ops));
-  THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options));
-  // A buffer of values computed in place cannot lie in two places, so fewer bytes alive may be
-  // placed a little worse. Which it is shows only at the end. (Optimal recompute has placed all it
-  // could choose from.)
-  const bool chosen_as_placed = options.recompute.kind == RecomputeKind::kOptimal;
-  if (!options.skipped_passes.contains("in-place") && !chosen_as_placed) {
-    PlanOptions apart = options;
-    apart.skipped_passes.insert("in-place");
-    THIMBLE_ASSIGN_OR_RETURN(Plan other, RunPasses(graph, ops, residents, apart));
-    if (other.arena_bytes < plan.arena_bytes) {
-      plan = std::move(other);
-      const auto place =
-          std::find_if(plan.decisions.begin(), plan.decisions.end(),
-                       [](const Decision& decision) { return decision.pass == "placement"; });
-      plan.decisions.insert(place,
-                            {"in-place", "left out: its buffers would be placed worse", 0, 0});
-    }
+  THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options, /*shares=*/true));
+  // Values that share a buffer must lie at one address, so sharing can make the arena larger
+  // although fewer bytes are alive. That is known only after placement: try both.
+  if (IsDecided(Decides::kStorage, options) && !ComparesArenas(options)) {
+    THIMBLE_ASSIGN_OR_RETURN(Plan other,
+                             RunPasses(graph, ops, residents, options, /*shares=*/false));
+    if (other.arena_bytes < plan.arena_bytes) plan = std::move(other);
   }
   if (auto verified = VerifyPlan(ops, plan); !verified.ok()) {
-    return Failed("the plan failed its verification: " + verified.error().message);
+    return Failed("internal error, the plan is not valid: " + verified.error().message);
   }
   return plan;
 }

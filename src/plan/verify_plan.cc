@@ -31,12 +31,13 @@ class Player {
   }
 
  private:
-  // Bytes that only the next version of a persistent value may be written to, or nothing.
+  // Bytes that only the versions of a persistent value may be written to, one after the other, or
+  // nothing.
   struct Owner {
     ByteRange range;
     std::string_view name;
     ValueId value;  // none in a plan whose graph does not have it: the bytes are reserved
-    ValueId next;   // none where no carry begins at the value
+    ValueId holds;  // the version that was written last
   };
 
   template <class... Args>
@@ -75,19 +76,15 @@ class Player {
 
   void FindOwners() {
     std::map<std::string_view, ValueId> persistent;
-    std::map<ValueId, ValueId> next;
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const Value& value = graph_.values[i];
       if (IsPersistent(value.role) && !value.producer.valid()) persistent[value.name] = ValueId(i);
     }
-    for (const Carry& carry : graph_.carries) next[carry.from] = carry.to;
+    for (const Carry& carry : graph_.carries) next_[carry.from] = carry.to;
     for (const Resident& resident : plan_.residents.residents) {
       Owner owner{{resident.offset, resident.offset + resident.size_bytes}, resident.name, {}, {}};
       const auto value = persistent.find(resident.name);
-      if (value != persistent.end()) {
-        owner.value = value->second;
-        owner.next = next[owner.value];
-      }
+      if (value != persistent.end()) owner.value = value->second;
       owners_.push_back(owner);
     }
     std::sort(owners_.begin(), owners_.end(), [](const Owner& a, const Owner& b) {
@@ -107,27 +104,49 @@ class Player {
         return Wrong("{} is there from the start but lives from step {}", Text(id),
                      plan_.values[i].live.first);
       }
-      THIMBLE_TRY(CheckMayWrite(RangeOf(id), id));
-      contents_.Write(RangeOf(id), {id, kBefore});
-      written_[i] = true;
+      THIMBLE_TRY(Write(id));
     }
     return {};
   }
 
-  // `writer`: none for scratch.
-  Result<void> CheckMayWrite(ByteRange range, ValueId writer) const {
+  // The version that the owner's bytes wait for: the first before the steps, then one after the
+  // other. None where all were written, and for reserved bytes.
+  ValueId NextFor(const Owner& owner) const {
+    if (step_ == kBefore) return owner.value;
+    const auto next = next_.find(owner.holds);
+    return next == next_.end() ? ValueId() : next->second;
+  }
+
+  // Notes the version that owners hold from here on. `writer`: none for scratch.
+  Result<void> WriteOverOwners(ByteRange range, ValueId writer) {
     // They lie one after the other: VerifyPlanLayout has seen to it.
     auto owner_at = std::partition_point(owners_.begin(), owners_.end(), [&](const Owner& owner) {
       return owner.range.end <= range.begin;
     });
     for (; owner_at != owners_.end() && owner_at->range.begin < range.end; ++owner_at) {
-      const Owner& owner = *owner_at;
+      Owner& owner = *owner_at;
       if (!owner.range.Overlaps(range)) continue;
-      if (writer.valid() && writer == (step_ == kBefore ? owner.value : owner.next)) continue;
-      return Wrong("{} is written over resident '{}' {}{}",
-                   writer.valid() ? Text(writer) : "scratch " + thimble::Text(range), owner.name,
-                   thimble::Text(owner.range), owner.value.valid() ? "" : ", which is reserved");
+      if (!writer.valid() || writer != NextFor(owner)) return WrongOver(owner, range, writer);
+      owner.holds = writer;
     }
+    return {};
+  }
+
+  Error WrongOver(const Owner& owner, ByteRange range, ValueId writer) const {
+    std::string why;
+    if (!owner.value.valid()) why = ", which is reserved";
+    if (owner.holds.valid() && owner.holds != owner.value) {
+      why = fmt::format(", which holds '{}'", graph_.value(owner.holds).name);
+    }
+    return Wrong("{} is written over resident '{}' {}{}",
+                 writer.valid() ? Text(writer) : "scratch " + thimble::Text(range), owner.name,
+                 thimble::Text(owner.range), why);
+  }
+
+  Result<void> Write(ValueId id) {
+    THIMBLE_TRY(WriteOverOwners(RangeOf(id), id));
+    contents_.Write(RangeOf(id), {id, step_});
+    written_[id.index()] = true;
     return {};
   }
 
@@ -212,7 +231,7 @@ class Player {
                      values == &node.inputs ? "input" : "output", Text(value));
       }
     }
-    THIMBLE_TRY(CheckMayWrite(range, {}));
+    THIMBLE_TRY(WriteOverOwners(range, {}));
     contents_.Write(range, {{}, step_});
     return {};
   }
@@ -240,10 +259,7 @@ class Player {
     if (!live.Contains(step_)) {
       return Wrong("writes {} outside its life [{}, {})", Text(id), live.first, live.end);
     }
-    THIMBLE_TRY(CheckMayWrite(RangeOf(id), id));
-    contents_.Write(RangeOf(id), {id, step_});
-    written_[id.index()] = true;
-    return {};
+    return Write(id);
   }
 
   Result<void> CheckAfterSteps() const {
@@ -252,7 +268,9 @@ class Player {
     }
     for (const Owner& owner : owners_) {
       if (!owner.value.valid()) continue;
-      THIMBLE_TRY(CheckWhole(owner.next.valid() ? owner.next : owner.value, "keeps"));
+      ValueId last = owner.value;
+      while (next_.contains(last)) last = next_.at(last);
+      THIMBLE_TRY(CheckWhole(last, "keeps"));
     }
     for (ValueId output : graph_.outputs) {
       THIMBLE_TRY(CheckWhole(output, "hands out"));
@@ -269,7 +287,8 @@ class Player {
   const Plan& plan_;
   const Graph& graph_;
   ArenaContents contents_;
-  std::vector<Owner> owners_;  // by address
+  std::vector<Owner> owners_;        // by address
+  std::map<ValueId, ValueId> next_;  // by value: its next version
   std::vector<bool> written_;
   std::vector<bool> has_run_;  // by node
   Phase phase_ = Phase::kForward;

@@ -10,7 +10,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/base/utf8.h"
-#include "thimble/plan/recompute_spec.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 #include "thimble/train/option_values.h"
 #include "thimble/train/schedule.h"
 

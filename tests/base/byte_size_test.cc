@@ -25,6 +25,8 @@ TEST(ByteSize, RoundsUp) {
   EXPECT_EQ(RoundUp(1, 64), 64U);
   EXPECT_EQ(RoundUp(64, 64), 64U);
   EXPECT_EQ(RoundUp(65, 64), 128U);
+  EXPECT_EQ(RoundUp(48, 48), 48U);
+  EXPECT_EQ(RoundUp(49, 48), 96U);
 }
 
 TEST(ByteSize, ParsesUnits) {

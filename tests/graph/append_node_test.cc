@@ -75,6 +75,19 @@ TEST_F(AppendNodeTest, ResultPassesTheVerifier) {
   EXPECT_TRUE(VerifyGraph(graph_, ops_).ok());
 }
 
+TEST_F(AppendNodeTest, VersionsAreNamedAfterTheFirst) {
+  const ValueId pool = AddInput(graph_, "pool", {2, 3}, Role::kState);
+  for (const char* name : {"pool.next", "pool.next.2", "pool.next.3"}) {
+    const ValueId newest = LastVersion(graph_, pool);
+    ASSERT_TRUE(AppendCarryingNode(graph_, ops_, Spec("scale", {newest}), {newest}).ok());
+    const Value& next = graph_.value(LastVersion(graph_, pool));
+    EXPECT_EQ(next.name, name);
+    EXPECT_EQ(next.role, Role::kState);
+  }
+  EXPECT_EQ(graph_.carries.size(), 3U);
+  EXPECT_TRUE(VerifyGraph(graph_, ops_).ok());
+}
+
 TEST_F(AppendNodeTest, RejectsUnknownOp) {
   EXPECT_THAT(ErrorOf(Spec("twirl", {x_})), HasSubstr("twirl: unknown op"));
 }

@@ -73,6 +73,21 @@ TEST(Graph, PrintsCarries) {
   EXPECT_NE(ToString(graph).find("carry %w -> %scale.y\n"), std::string::npos);
 }
 
+TEST(Graph, VersionsAreFoundFromAnyOfThem) {
+  Graph graph;
+  const ValueId pool = AddInput(graph, "pool", {1}, Role::kParameter);
+  const ValueId next = Append(graph, ToyOps(), "scale", {pool});
+  const ValueId last = Append(graph, ToyOps(), "scale", {next});
+  const ValueId other = Append(graph, ToyOps(), "scale", {next});
+  graph.carries = {{next, last}, {pool, next}};
+  for (ValueId version : {pool, next, last}) {
+    EXPECT_EQ(FirstVersion(graph, version), pool);
+    EXPECT_EQ(LastVersion(graph, version), last);
+  }
+  EXPECT_EQ(FirstVersion(graph, other), other);
+  EXPECT_EQ(LastVersion(graph, other), other);
+}
+
 TEST(Graph, ComparesEverything) {
   Graph graph;
   const ValueId x = AddInput(graph, "x", {2});

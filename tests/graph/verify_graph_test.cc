@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/toy_ops.h"
+#include "thimble/graph/append_node.h"
 
 namespace thimble {
 namespace {
@@ -62,17 +63,17 @@ TEST_F(VerifyGraphTest, FindsWrongNumberOfPorts) {
 
 TEST_F(VerifyGraphTest, FindsMissingAttribute) {
   graph_.nodes[1].attributes = {};
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("are not those of the op, 'factor=2'"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("expected 'factor=2'"));
 }
 
 TEST_F(VerifyGraphTest, FindsAttributeOfWrongType) {
   graph_.nodes[1].attributes = {{"factor", int64_t{2}}};
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("are not those of the op"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr(", expected '"));
 }
 
 TEST_F(VerifyGraphTest, FindsExtraAttribute) {
   graph_.nodes[0].attributes = {{"factor", 2.0}};
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("are not those of the op"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr(", expected '"));
 }
 
 TEST_F(VerifyGraphTest, FindsReadingBeforeWriting) {
@@ -89,19 +90,19 @@ TEST_F(VerifyGraphTest, FindsReadingOwnOutput) {
 
 TEST_F(VerifyGraphTest, FindsIdsOfNothing) {
   graph_.nodes[0].inputs[0] = ValueId();
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("names no value"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("refers to no value"));
   graph_.nodes[0].inputs[0] = ValueId(99);
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("names no value"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("refers to no value"));
 }
 
 TEST_F(VerifyGraphTest, FindsOutputIdsOfNothing) {
   graph_.nodes[0].outputs[0] = ValueId(99);
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("names no value"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("refers to no value"));
 }
 
 TEST_F(VerifyGraphTest, FindsGraphOutputOfNothing) {
   graph_.outputs.push_back(ValueId(99));
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("output names no value"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("output refers to no value"));
 }
 
 TEST_F(VerifyGraphTest, FindsWrongInputType) {
@@ -116,7 +117,7 @@ TEST_F(VerifyGraphTest, FindsWrongOutputType) {
 
 TEST_F(VerifyGraphTest, FindsWrongOutputShape) {
   Get(scaled_).shape = Shape{3, 2};
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'scale.y' has shape (3, 2), its op gives (2, 3)"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'scale.y' has shape (3, 2), expected (2, 3)"));
 }
 
 TEST_F(VerifyGraphTest, FindsShapesThatDoNotGoTogether) {
@@ -146,39 +147,132 @@ TEST_F(VerifyGraphTest, FindsValueThatIsNeverWritten) {
 
 TEST_F(VerifyGraphTest, FindsActivationWithoutProducer) {
   AddInput(graph_, "orphan", {1}, Role::kActivation);
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'orphan' is a activation and lacks a producer"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'orphan' (activation) must be computed by a node"));
 }
 
 TEST_F(VerifyGraphTest, FindsParameterThatIsProducedWithoutCarry) {
   graph_.carries.clear();
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("is a parameter and has a producer"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("(parameter) must not be computed by a node"));
 }
 
 TEST_F(VerifyGraphTest, FindsInputWithProducer) {
   Get(scaled_).role = Role::kInput;
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("is a input and has a producer"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("(input) must not be computed by a node"));
 }
 
 TEST_F(VerifyGraphTest, FindsCarryBetweenUnlikeValues) {
   graph_.carries = {{weight_, scaled_}};  // an activation
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("joins unlike values"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("expected a persistent value and a computed one"));
   graph_.carries = {{x_, next_weight_}};
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("joins unlike values"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("expected a persistent value and a computed one"));
 }
 
 TEST_F(VerifyGraphTest, FindsCarryToItself) {
   graph_.carries.push_back({weight_, weight_});
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("joins unlike values"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("expected a persistent value and a computed one"));
 }
 
 TEST_F(VerifyGraphTest, FindsValueCarriedTwice) {
   graph_.carries.push_back({weight_, next_weight_});
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("'weight' is carried twice"));
+  EXPECT_THAT(ErrorOfGraph(),
+              HasSubstr("'weight' has two next versions, 'scale.y.2' and 'scale.y.2'"));
 }
 
 TEST_F(VerifyGraphTest, FindsCarryOfNothing) {
   graph_.carries = {{ValueId(), next_weight_}};
-  EXPECT_THAT(ErrorOfGraph(), HasSubstr("carry names no value"));
+  EXPECT_THAT(ErrorOfGraph(), HasSubstr("carry refers to no value"));
+}
+
+// State that changes three times: v0 -> v1 -> v2 -> v3, and a reader of each version but the last.
+class VersionsTest : public testing::Test {
+ protected:
+  VersionsTest() {
+    versions_ = {AddInput(graph_, "pool", {4}, Role::kParameter)};
+    for (int i = 0; i < 3; ++i) {
+      readers_.push_back(Append(graph_, ops_, "scale", {versions_.back()}));
+      const auto appended = AppendCarryingNode(
+          graph_, ops_, {.op = "scale", .inputs = {versions_.back()}, .phase = Phase::kForward},
+          {versions_.back()});
+      EXPECT_TRUE(appended.ok());
+      versions_.push_back(graph_.carries.back().to);
+    }
+  }
+  void ExpectWrong(const std::string& message) const {
+    const auto verified = VerifyGraph(graph_, ops_);
+    ASSERT_FALSE(verified.ok());
+    EXPECT_THAT(verified.error().message, HasSubstr(message));
+  }
+  Value& Get(ValueId id) { return graph_.values[id.index()]; }
+
+  OpRegistry ops_ = ToyOps();
+  Graph graph_;
+  std::vector<ValueId> versions_;
+  std::vector<ValueId> readers_;
+};
+
+TEST_F(VersionsTest, ChainsAreFine) {
+  const auto verified = VerifyGraph(graph_, ops_);
+  EXPECT_TRUE(verified.ok()) << verified.error().message;
+  std::reverse(graph_.carries.begin(), graph_.carries.end());
+  EXPECT_TRUE(VerifyGraph(graph_, ops_).ok());
+}
+
+TEST_F(VersionsTest, FindsBranches) {
+  graph_.carries[2].from = versions_[1];
+  ExpectWrong("'pool.next' has two next versions, 'pool.next.2' and 'pool.next.3'");
+}
+
+TEST_F(VersionsTest, FindsValueWithTwoPredecessors) {
+  const ValueId other = AddInput(graph_, "other", {4}, Role::kParameter);
+  graph_.carries.push_back({other, versions_[3]});
+  ExpectWrong("'pool.next.3' is the next version of two values");
+}
+
+TEST_F(VersionsTest, FindsCycle) {
+  graph_.carries[0].from = versions_[3];
+  ExpectWrong("belongs to no chain that begins at a value without producer");
+}
+
+TEST_F(VersionsTest, FindsChainThatBeginsAtAComputedValue) {
+  graph_.carries.erase(graph_.carries.begin());
+  ExpectWrong(
+      "carry 'pool.next' -> 'pool.next.2' belongs to no chain that begins at a value without");
+}
+
+TEST_F(VersionsTest, FindsUnlikeVersions) {
+  Get(versions_[2]).role = Role::kState;
+  ExpectWrong("carry 'pool.next' -> 'pool.next.2': expected a persistent value and a computed one");
+}
+
+TEST_F(VersionsTest, FindsReaderOfAnOverwrittenVersion) {
+  Append(graph_, ops_, "scale", {versions_[1]});
+  ExpectWrong("node 6 (scale) reads 'pool.next' after 'pool.next.2' was written over it");
+}
+
+TEST_F(VersionsTest, NodesOfALaterPhaseCountAsLater) {
+  // The reader stands in front of the node that makes the next version, but runs behind it.
+  graph_.nodes[2].phase = Phase::kBackward;
+  ExpectWrong("node 2 (scale) reads 'pool.next' after 'pool.next.2' was written over it");
+  // All that overwrite later come later too.
+  for (size_t node = 3; node < 6; ++node) graph_.nodes[node].phase = Phase::kBackward;
+  EXPECT_TRUE(VerifyGraph(graph_, ops_).ok());
+}
+
+TEST_F(VersionsTest, FindsVersionsThatAreWrittenInTheWrongOrder) {
+  // Both are computed from x alone: only the carry says which one comes first.
+  Graph graph;
+  const ValueId x = AddInput(graph, "x", {4});
+  const ValueId pool = AddInput(graph, "pool", {4}, Role::kParameter);
+  const ValueId first = Append(graph, ops_, "scale", {x});
+  const ValueId second = Append(graph, ops_, "scale", {x});
+  for (ValueId version : {first, second}) {
+    graph.values[version.index()].role = Role::kParameter;
+  }
+  graph.carries = {{pool, first}, {first, second}};
+  EXPECT_TRUE(VerifyGraph(graph, ops_).ok());
+  graph.carries = {{pool, second}, {second, first}};
+  graph_ = graph;
+  ExpectWrong("node 1 (scale) writes 'scale.y.2' after 'scale.y' was written over it");
 }
 
 }  // namespace

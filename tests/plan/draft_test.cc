@@ -74,6 +74,30 @@ TEST_F(DraftTest, CarriedValuesLieWhereTheirPredecessorLies) {
   EXPECT_EQ(w.values, (std::vector<ValueId>{graph.Find("w"), graph.Find("w.next")}));
 }
 
+TEST_F(DraftTest, AllVersionsLieWhereTheFirstLies) {
+  Graph graph = draft_.graph;
+  const ValueId w = graph.Find("w.next");
+  const ValueId m = graph.Find("m.next");
+  const auto [last, state] =
+      AppendVersions(graph, RandomGraphOps(), w, m, graph.Find("dw"), Phase::kUpdate);
+  std::reverse(graph.carries.begin(), graph.carries.end());  // in whatever order they are noted
+  draft_ = MakeDraft(graph, RandomGraphOps());
+  EXPECT_EQ(draft_.storage[w.index()], graph.Find("w"));
+  EXPECT_EQ(draft_.storage[last.index()], graph.Find("w"));
+  EXPECT_EQ(draft_.storage[state.index()], graph.Find("m"));
+  EXPECT_EQ(Buffer("w").values, (std::vector<ValueId>{graph.Find("w"), w, last}));
+}
+
+TEST_F(DraftTest, ResidentsAreIntervalsWithoutBytes) {
+  const auto buffers = Buffers(draft_);
+  const auto intervals = IntervalsOf(buffers);
+  ASSERT_EQ(intervals.size(), buffers.size());
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    EXPECT_EQ(intervals[i].size_bytes, buffers[i].resident ? 0 : buffers[i].size_bytes);
+    EXPECT_EQ(intervals[i].live, buffers[i].live);
+  }
+}
+
 TEST_F(DraftTest, ScratchIsABufferOfOneStep) {
   const DraftBuffer scratch = Buffer("scratch of blur blur");
   EXPECT_EQ(scratch.size_bytes, kScratchBytes);

@@ -79,6 +79,20 @@ TEST(PipelineTest, SkipsPassesByName) {
   EXPECT_EQ(plan.arena_bytes, 256U + 7 * 128);
 }
 
+TEST(PipelineTest, KnowsWhatIsDecidedWithoutNames) {
+  PlanOptions options;
+  for (Decides what : {Decides::kOrder, Decides::kStorage, Decides::kOffsets}) {
+    EXPECT_TRUE(IsDecided(what, options));
+  }
+  for (const auto& pass : PlanPasses()) {
+    PlanOptions without;
+    without.skipped_passes = {std::string(pass->Info().name)};
+    for (Decides what : {Decides::kOrder, Decides::kStorage, Decides::kOffsets}) {
+      EXPECT_EQ(IsDecided(what, without), what != pass->Info().decides) << pass->Info().name;
+    }
+  }
+}
+
 TEST(PipelineTest, RefusesToSkipWhatIsNoPass) {
   const Graph graph = MakeTrainingGraph(RandomGraphOps());
   for (const char* name : {"kernels", "recompute", "", "Order", "in_place"}) {
@@ -111,7 +125,7 @@ TEST(PipelineTest, RefusesPhasesThatContradictTheDataFlow) {
   graph.nodes[0].phase = Phase::kBackward;  // a is read forward
   EXPECT_THAT(
       ErrorOf(graph, {}, PlanToy(MakeTrainingGraph(RandomGraphOps()), RandomGraphOps()).residents),
-      HasSubstr("failed its verification"));
+      HasSubstr("the plan is not valid"));
 }
 
 TEST(PipelineTest, PlansAGraphWithoutNodes) {

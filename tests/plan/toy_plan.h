@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "thimble/base/check.h"
 #include "thimble/graph/append_node.h"
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/plan.h"
@@ -92,6 +94,15 @@ inline void AppendUpdate(Graph& graph, const OpRegistry& ops, ValueId w, ValueId
   graph.carries = {{w, next[0]}, {m, next[1]}};
 }
 
+// Appends the next versions of `w` and `m`, made from them and `dw`, and returns these.
+inline std::pair<ValueId, ValueId> AppendVersions(Graph& graph, const OpRegistry& ops, ValueId w,
+                                                  ValueId m, ValueId dw, Phase phase) {
+  const auto appended = AppendCarryingNode(
+      graph, ops, {.op = "update", .inputs = {w, m, dw}, .phase = phase}, {w, m});
+  THIMBLE_CHECK(appended.ok(), "{}", appended.error().message);
+  return {LastVersion(graph, w), LastVersion(graph, m)};
+}
+
 // One step of training in miniature; all values have 24 elements, 96 bytes.
 //   0  a = copy(x)      2  c = blur(b)          4  dw = copy(c)   [backward]
 //   1  b = sum2(a, w)   3  loss = sum2(b, c)    5  w.next, m.next = update(w, m, dw)
@@ -136,8 +147,9 @@ class NaivePlanner {
   Plan Run() {
     PlaceResidents();
     for (size_t i = 0; i < plan_.graph.values.size(); ++i) PlaceValue(ValueId(i));
-    for (const Carry& carry : plan_.graph.carries) {
-      plan_.values[carry.to.index()].buffer = plan_.values[carry.from.index()].buffer;
+    for (size_t i = 0; i < plan_.graph.values.size(); ++i) {
+      const ValueId first = FirstVersion(plan_.graph, ValueId(i));
+      plan_.values[i].buffer = plan_.values[first.index()].buffer;
     }
     for (size_t i = 0; i < plan_.graph.nodes.size(); ++i) {
       plan_.steps.push_back({NodeId(i), kCpuKernel, {}});

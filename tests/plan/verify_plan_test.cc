@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "tests/plan/planted_fault.h"
 
 namespace thimble::toy {
@@ -183,11 +185,101 @@ TEST(VerifyPlanTest, RejectsOutputsOverEachOther) {
 }
 
 TEST(VerifyPlanTest, RejectsReadingAParameterAfterItsUpdate) {
-  Graph graph = MakeTrainingGraph(Ops());
-  const ValueId w = graph.Find("w");
+  Graph graph;
+  const ValueId x = AddInput(graph, "x", Role::kInput, {24});
+  const ValueId w = AddInput(graph, "w", Role::kParameter, {24});
+  const ValueId m = AddInput(graph, "m", Role::kState, {24});
   graph.outputs = Append(graph, Ops(), "copy", {w}, {"late"}, Phase::kUpdate);
-  ExpectRejected(NaivePlanner(std::move(graph)).Run(),
-                 "step 6 (node 6, copy): reads 'w' [128, 224), but [128, 224) holds 'w.next'");
+  AppendUpdate(graph, Ops(), w, m, x);
+  Plan plan = NaivePlanner(std::move(graph)).Run();
+  ASSERT_TRUE(VerifyPlan(Ops(), plan).ok());
+  std::swap(plan.steps[0], plan.steps[1]);
+  SetLife(plan, "late", {1, 2});
+  for (const char* next : {"w.next", "m.next"}) PlaceOf(plan, next).live = {0, 2};
+  ExpectRejected(plan,
+                 "step 1 (node 0, copy): reads 'w' [128, 224), but [128, 224) holds "
+                 "'w.next' since step 0");
+}
+
+// w and m change twice in backward, w once more in the update; each version is read.
+//   0  a = sum2(x, w)             3  d2 = sum2(d1, w.next)        5  w.next3, m.next3 = update
+//   1  d1 = copy(a)  [backward]   4  w.next2, m.next2 = update      (w.next2, m.next2, d1)
+//   2  w.next, m.next = update
+Plan VersionsPlan() {
+  Graph graph;
+  const ValueId x = AddInput(graph, "x", Role::kInput, {24});
+  ValueId w = AddInput(graph, "w", Role::kParameter, {24});
+  ValueId m = AddInput(graph, "m", Role::kState, {24});
+  const ValueId a = Append(graph, Ops(), "sum2", {x, w}, {"a"})[0];
+  const ValueId d1 = Append(graph, Ops(), "copy", {a}, {"d1"}, Phase::kBackward)[0];
+  std::tie(w, m) = AppendVersions(graph, Ops(), w, m, d1, Phase::kBackward);
+  const ValueId d2 = Append(graph, Ops(), "sum2", {d1, w}, {"d2"}, Phase::kBackward)[0];
+  std::tie(w, m) = AppendVersions(graph, Ops(), w, m, d2, Phase::kBackward);
+  AppendVersions(graph, Ops(), w, m, d1, Phase::kUpdate);
+  graph.outputs = {d2};
+  return NaivePlanner(std::move(graph)).Run();
+}
+
+// Lets two steps change places, and everything live where it is needed then.
+void SwapSteps(Plan& plan, size_t a, size_t b) {
+  std::swap(plan.steps[a], plan.steps[b]);
+  for (size_t value = 0; value < plan.values.size(); ++value) {
+    plan.values[value].live = {0, plan.steps.size()};
+  }
+  for (Placement& placement : plan.placements) placement.live = {0, plan.steps.size()};
+}
+
+TEST(VerifyPlanTest, AcceptsSeveralVersionsInOnePlace) {
+  const auto verdict = VerifyPlan(Ops(), VersionsPlan());
+  EXPECT_TRUE(verdict.ok()) << verdict.error().message;
+}
+
+TEST(VerifyPlanTest, RejectsReadingAVersionThatWasOverwritten) {
+  Plan plan = VersionsPlan();
+  SwapSteps(plan, 3, 4);  // needs d2, which is not there yet
+  ExpectRejected(plan, "step 3 (node 4, update): reads 'd2'");
+  plan = VersionsPlan();
+  plan.graph.nodes[4].inputs[2] = plan.graph.Find("d1");
+  ASSERT_TRUE(VerifyPlan(Ops(), plan).ok());
+  SwapSteps(plan, 3, 4);
+  ExpectRejected(plan,
+                 "step 4 (node 3, sum2): reads 'w.next' [128, 224), but [128, 224) holds "
+                 "'w.next.2' since step 3");
+}
+
+TEST(VerifyPlanTest, RejectsReadingAVersionThatIsNotThereYet) {
+  Plan plan = VersionsPlan();
+  SwapSteps(plan, 2, 3);
+  ExpectRejected(plan, "step 2 (node 3, sum2): reads 'w.next' [128, 224), which is not yet");
+}
+
+TEST(VerifyPlanTest, RejectsVersionsInTheWrongOrder) {
+  Graph graph;
+  const ValueId x = AddInput(graph, "x", Role::kInput, {24});
+  const ValueId w = AddInput(graph, "w", Role::kParameter, {24});
+  const auto next = Append(graph, Ops(), "copy", {x}, {"w.next"});
+  const auto last = Append(graph, Ops(), "copy", {x}, {"w.last"});
+  for (ValueId version : {next[0], last[0]}) {
+    graph.values[version.index()].role = Role::kParameter;
+  }
+  graph.carries = {{next[0], last[0]}, {w, next[0]}};
+  Plan plan = NaivePlanner(std::move(graph)).Run();
+  ASSERT_TRUE(VerifyPlan(Ops(), plan).ok());
+  SwapSteps(plan, 0, 1);
+  ExpectRejected(plan,
+                 "step 0 (node 1, copy): 'w.last' [128, 224) is written over resident 'w' [128, "
+                 "224)");
+}
+
+TEST(VerifyPlanTest, RejectsAnythingElseBetweenVersions) {
+  Plan plan = VersionsPlan();
+  MoveInto(plan, "d2", "x");
+  BufferOf(plan, "d2").offset = BufferOf(plan, "w").offset;
+  BufferOf(plan, "d2").resident = true;
+  EXPECT_FALSE(VerifyPlan(Ops(), plan).ok());
+  plan = VersionsPlan();
+  PlaceOf(plan, "w.next.2").buffer = PlaceOf(plan, "m").buffer;
+  ExpectRejected(plan, "'w.next.2' at 256 is carried from 'w.next' at 128: not the same buffer");
 }
 
 TEST(VerifyPlanTest, RejectsABrokenGraph) {

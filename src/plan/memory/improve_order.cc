@@ -13,7 +13,7 @@ namespace {
 // One packing of n items looks at up to n² / 2 pairs. This many pairs take about 20 ms, so that 400
 // items get some 200 packings.
 constexpr size_t kMaxPairs = 16'000'000;
-// Few items need few tries: six have but 720 orders.
+// Few items need few tries: six have only 720 orders.
 constexpr size_t kMaxPackings = 4000;
 // Beyond 1500 items the work grows with their square again: some 0.2 s for 2000.
 constexpr size_t kMinPackings = 60;
@@ -39,8 +39,8 @@ class Search {
   }
 
  private:
-  // Keeps a change that is no worse: most steps are sideways, and without them the search is stuck
-  // soon. Walking through worse packings was tried and gained less, for the longer packing takes.
+  // Keeps a change that is no worse: most steps are sideways, and without them the search soon gets
+  // stuck. Accepting worse packings was tried; it gained less and took longer.
   void Step() {
     saved_order_ = order_;
     ChangeOrder();
@@ -106,7 +106,7 @@ class Search {
   }
 
   std::span<const PackItem> items_;
-  Packer packer_;
+  ItemPacker packer_;
   Packing best_;
   Packing trial_;
   std::vector<uint32_t> order_;

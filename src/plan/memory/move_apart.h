@@ -1,5 +1,5 @@
-// Rest: steps between the last use of a byte by one interval and its first use by another. Where it
-// is short, the other has to wait for the one. A pure function.
+// Rest: the number of steps between the last use of a byte by one interval and its first use by the
+// next. Where it is short, the next one has to wait. Pure functions.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace thimble {
 
-// Moves intervals, one after the other, to where bytes have had and will have `rest_steps` of rest,
-// or as much as there is to be had; the others stay where they are meanwhile. `offsets` are a valid
-// placement, and so is what is returned, with a peak that is no higher.
+// Moves intervals, one at a time, to bytes that rest for `rest_steps` before and after, or for as
+// long as possible. `offsets` must be a valid placement; the result is one too, with a peak that is
+// no higher.
 std::vector<size_t> MoveApart(std::span<const Interval> intervals, std::vector<size_t> offsets,
                               size_t alignment, size_t rest_steps);
 

@@ -4,7 +4,8 @@
 
 namespace thimble {
 
-bool Packer::Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes, Packing& packing) {
+bool ItemPacker::Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes,
+                      Packing& packing) {
   placed_.clear();
   packing.offsets.resize(items_.size());
   packing.peak_bytes = 0;
@@ -19,7 +20,7 @@ bool Packer::Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes, 
   return true;
 }
 
-size_t Packer::LowestPlace(const PackItem& item) const {
+size_t ItemPacker::LowestPlace(const PackItem& item) const {
   size_t offset = 0;
   for (const Placed& other : placed_) {
     if (other.offset >= offset + item.size_bytes) break;
@@ -28,7 +29,7 @@ size_t Packer::LowestPlace(const PackItem& item) const {
   return offset;
 }
 
-size_t Packer::TightestPlace(const PackItem& item) const {
+size_t ItemPacker::TightestPlace(const PackItem& item) const {
   size_t free_from = 0;
   size_t best_offset = 0;
   size_t best_hole = kNoLimit;
@@ -43,7 +44,7 @@ size_t Packer::TightestPlace(const PackItem& item) const {
   return best_hole == kNoLimit ? free_from : best_offset;
 }
 
-void Packer::Insert(const PackItem& item, size_t offset) {
+void ItemPacker::Insert(const PackItem& item, size_t offset) {
   const auto place =
       std::upper_bound(placed_.begin(), placed_.end(), offset,
                        [](size_t key, const Placed& other) { return key < other.offset; });

@@ -32,10 +32,10 @@ struct Packing {
 };
 
 // Packs again and again; the room it works in is kept between calls.
-class Packer {
+class ItemPacker {
  public:
   // `items` must outlive the packer.
-  explicit Packer(std::span<const PackItem> items) : items_(items) {}
+  explicit ItemPacker(std::span<const PackItem> items) : items_(items) {}
 
   // Packs all items in this order, a permutation of their indices. Returns false and leaves
   // `packing` half done as soon as the peak goes above the limit. With either fit the used

@@ -107,7 +107,7 @@ std::vector<uint32_t> MakeOrder(const PackTask& task, KeyFunction key_function) 
 }
 
 Packing PackGreedily(const PackTask& task, size_t goal_bytes) {
-  Packer packer(task.items);
+  ItemPacker packer(task.items);
   Packing best;
   best.peak_bytes = kNoLimit;
   Packing trial;

@@ -35,11 +35,11 @@ Result<KernelChoice> Choose(const OpDef& op, const OpCall& call, const Node& nod
     const size_t limit_bytes = ScratchLimit(options);
     // Another kernel would give other bits: scratch must not decide that.
     if (!kernel.option.empty() && scratch_bytes > limit_bytes) {
-      return BadInput(
-          fmt::format("layer '{}': {} needs {} of scratch, {} for {} threads are allowed; "
-                      "give it more --scratch, or do without '{}'",
-                      node.layer, node.op, Text(scratch_bytes), Text(limit_bytes),
-                      options.limits.threads, kernel.option));
+      return BadInput(fmt::format(
+          "layer '{}': {} needs {} of scratch memory, but {} are allowed for {} threads; "
+          "raise --scratch, or do not use '{}'",
+          node.layer, node.op, Text(scratch_bytes), Text(limit_bytes), options.limits.threads,
+          kernel.option));
     }
     return KernelChoice{index, scratch_bytes};
   }
@@ -50,8 +50,11 @@ Result<KernelChoice> Choose(const OpDef& op, const OpCall& call, const Node& nod
 class ChooseKernelsPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    // Recorded only where kernels were asked for that round differently.
-    return {"kernels", Exactness::kEqual, "run the kernels that were asked for"};
+    // Recorded only where requested kernels were used, which round differently.
+    return {.name = "kernels",
+            .exactness = Exactness::kEqual,
+            .what = "use the requested kernels",
+            .required = true};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,

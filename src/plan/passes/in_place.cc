@@ -72,7 +72,10 @@ class InPlaceSharing {
 class InPlacePass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    return {"in-place", Exactness::kSameBits, "let outputs overwrite inputs that are read no more"};
+    return {.name = "in-place",
+            .exactness = Exactness::kSameBits,
+            .what = "let outputs overwrite inputs that are no longer needed",
+            .decides = Decides::kStorage};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,

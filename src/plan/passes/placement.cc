@@ -8,18 +8,17 @@ namespace {
 class PlacementPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    return {"placement", Exactness::kSameBits, "let buffers that never live together share bytes"};
+    return {.name = "placement",
+            .exactness = Exactness::kSameBits,
+            .what = "share memory between buffers that are never needed at the same time",
+            .decides = Decides::kOffsets};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& /*ops*/,
                           const PlanOptions& /*options*/) const override {
-    std::vector<Interval> intervals;
-    for (const DraftBuffer& buffer : Buffers(draft)) {
-      intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
-    }
-    OffsetPlan placed = PlaceIntervals(intervals, kArenaAlignment);
+    OffsetPlan placed = PlaceIntervals(IntervalsOf(Buffers(draft)), kArenaAlignment);
     draft.offsets = std::move(placed.offsets);
-    return fmt::format("{} bytes placed, {} alive at the fullest step", placed.peak_bytes,
+    return fmt::format("placed in {} bytes; {} are alive at the peak", placed.peak_bytes,
                        placed.lower_bound_bytes);
   }
 };

@@ -7,30 +7,30 @@
 namespace thimble {
 namespace {
 
-// A weight gradient, its way into the accumulator and the next input gradient then lie in places of
-// their own. More rest was worth nothing for WideResNets.
+// Enough for a weight gradient, its accumulation and the next input gradient to lie in different
+// places. More gained nothing for WideResNets.
 constexpr size_t kRestSteps = 4;
 
 class RestPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    return {"rest", Exactness::kSameBits,
-            "leave bytes alone for some steps after their use, where there is room",
-            /*on_demand=*/false, /*saves_bytes=*/false};
+    return {
+        .name = "rest",
+        .exactness = Exactness::kSameBits,
+        .what = "reuse bytes some steps later where there is room, so that kernels need not wait",
+        .saves_bytes = false};
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& /*ops*/,
                           const PlanOptions& options) const override {
     if (!RunsSideBySide(options.device) || !draft.offsets) return std::string();
-    std::vector<Interval> intervals;
-    for (const DraftBuffer& buffer : Buffers(draft)) {
-      intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
-    }
+    const std::vector<Interval> intervals = IntervalsOf(Buffers(draft));
     const size_t before = MissingRest(intervals, *draft.offsets, kRestSteps);
     draft.offsets = MoveApart(intervals, *std::move(draft.offsets), kArenaAlignment, kRestSteps);
     const size_t after = MissingRest(intervals, *draft.offsets, kRestSteps);
-    return fmt::format("of {} steps that bytes lack to rest for {}, {} are left", before,
-                       kRestSteps, after);
+    return fmt::format(
+        "bytes are reused {} steps too early in total, {} before (goal: {} steps apart)", after,
+        before, kRestSteps);
   }
 };
 

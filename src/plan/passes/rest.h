@@ -1,4 +1,5 @@
-// Rest: bytes are not used again at once where there is room, so that steps can run side by side.
+// Rest: where there is room, bytes are reused only some steps later, so that steps can run in
+// parallel.
 #pragma once
 
 #include <memory>
@@ -7,7 +8,7 @@
 
 namespace thimble {
 
-// Reads: liveness, offsets.  Changes: offsets, for devices that run steps side by side.  Keeps:
+// Reads: liveness, offsets.  Changes: offsets, for devices that run steps in parallel.  Keeps:
 // results bit for bit, the peak.  Costs: nothing.
 std::unique_ptr<PlanPass> MakeRestPass();
 

@@ -23,7 +23,7 @@ class Applier {
     }
   }
 
-  PlanDraft Run(const Schedule& schedule) && {
+  PlanDraft Run(const RebuildSchedule& schedule) && {
     for (const ChainStep& step : schedule) {
       if (step.backward) {
         RunOnce(chain_.backward[step.position]);
@@ -93,7 +93,8 @@ class Applier {
 
 }  // namespace
 
-PlanDraft ApplySchedule(const PlanDraft& draft, const Chain& chain, const Schedule& schedule) {
+PlanDraft ApplySchedule(const PlanDraft& draft, const Chain& chain,
+                        const RebuildSchedule& schedule) {
   return Applier(draft, chain).Run(schedule);
 }
 

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/plan/order/find_orders.h"
+#include "thimble/plan/order/late_order.h"
 #include "thimble/plan/passes/in_place.h"
-#include "thimble/plan/passes/late_order.h"
-#include "thimble/plan/passes/order.h"
 #include "thimble/plan/recompute/apply_schedule.h"
 #include "thimble/plan/recompute/optimal.h"
 
@@ -26,27 +26,19 @@ constexpr size_t kManyNodes = 600;
 // As the in-place pass will share storage.
 std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry& ops,
                                        const PlanOptions& options) {
-  if (options.skipped_passes.contains("in-place")) return Buffers(draft);
+  if (!IsDecided(Decides::kStorage, options)) return Buffers(draft);
   PlanDraft shared = draft;
   shared.storage = ShareInPlace(draft, ops);
   return Buffers(shared);
-}
-
-std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers) {
-  std::vector<Interval> intervals;
-  for (const DraftBuffer& buffer : buffers) {
-    intervals.push_back({buffer.resident ? 0 : buffer.size_bytes, buffer.live});
-  }
-  return intervals;
 }
 
 }  // namespace
 
 size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
   const std::vector<Interval> intervals = IntervalsOf(SharedBuffers(draft, ops, options));
-  const OffsetPlan placed = options.skipped_passes.contains("placement")
-                                ? PlaceWithoutSharing(intervals, kArenaAlignment)
-                                : PlaceIntervals(intervals, kArenaAlignment);
+  const OffsetPlan placed = IsDecided(Decides::kOffsets, options)
+                                ? PlaceIntervals(intervals, kArenaAlignment)
+                                : PlaceWithoutSharing(intervals, kArenaAlignment);
   return RoundUp(draft.residents.end_bytes + placed.peak_bytes, kArenaAlignment);
 }
 
@@ -55,7 +47,7 @@ size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanO
          LowerBoundBytes(IntervalsOf(SharedBuffers(draft, ops, options)));
 }
 
-double RerunWork(const Chain& chain, const Schedule& schedule) {
+double RerunWork(const Chain& chain, const RebuildSchedule& schedule) {
   std::vector<bool> has_run(chain.forward.size(), false);
   double work = 0;
   for (const ChainStep& step : schedule) {
@@ -68,7 +60,7 @@ double RerunWork(const Chain& chain, const Schedule& schedule) {
 
 std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& options) {
   std::vector<PlanDraft> drafts = {draft};
-  if (options.skipped_passes.contains("order")) return drafts;
+  if (!IsDecided(Decides::kOrder, options)) return drafts;
   std::vector<FoundOrder> orders;
   if (draft.graph.nodes.size() <= kManyNodes) {
     orders = FindOrders(draft.graph);
@@ -106,7 +98,7 @@ Result<void> Candidates::Add(const PlanDraft& draft) {
 }
 
 void Candidates::AddNamed(const Source& source, const RecomputeSpec& spec) {
-  Schedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
+  RebuildSchedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
   const double work = RerunWork(source.chain, schedule);
   candidates_.push_back({&source, work, std::move(schedule)});
 }

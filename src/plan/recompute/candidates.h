@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "thimble/plan/draft.h"
-#include "thimble/plan/recompute/schedule.h"
+#include "thimble/plan/recompute/rebuild_schedule.h"
 
 namespace thimble {
 
@@ -19,10 +19,10 @@ size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const Pla
 size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options);
 
 // The work of forward nodes that run again.
-double RerunWork(const Chain& chain, const Schedule& schedule);
+double RerunWork(const Chain& chain, const RebuildSchedule& schedule);
 
-// The draft as it is and, unless the order pass is left out, with other orders of its nodes: what
-// is best when everything is kept need not be best when much is rebuilt.
+// The draft as it is and, unless the order must stay, with other orders of its nodes: the
+// best order when everything is kept may not be the best when much is rebuilt.
 std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& options);
 
 class Candidates {
@@ -46,7 +46,7 @@ class Candidates {
   struct Candidate {
     const Source* source = nullptr;
     double work = 0;
-    Schedule schedule = {};
+    RebuildSchedule schedule = {};
     size_t promised_bytes = 0;  // by OptimalSchedules; 0 for named ones
     std::optional<size_t> live_bytes = {};
     std::optional<size_t> placed_bytes = {};

@@ -1,6 +1,7 @@
 #include "thimble/plan/recompute/chain.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -42,6 +43,8 @@ class ChainBuilder {
     std::iota(stages.begin(), stages.end(), size_t{0});
     SetStages(stages);
     if (chain_.num_stages > max_stages) SetStages(JoinedStages(max_stages));
+    FindOverwriters();
+    while (KeepWhatCannotBeRebuilt()) SetStages(chain_.stage_of_forward);
     return std::move(chain_);
   }
 
@@ -106,7 +109,7 @@ class ChainBuilder {
           return chain_.values[node.outputs[port].index()].kind == ChainValue::Kind::kFixed;
         });
     if (!applies) {
-      rerun.work = Work(graph_, ops_, node);
+      rerun.work = WorkOf(graph_, ops_, node);
       return rerun;
     }
     Node other = node;
@@ -121,7 +124,7 @@ class ChainBuilder {
       other.attributes.Set(name, given == nullptr ? value : *given);
     }
     THIMBLE_ASSIGN_OR_RETURN(rerun.kernel, ChooseKernel(graph_, ops_, other, options_));
-    rerun.work = Work(graph_, ops_, other);
+    rerun.work = WorkOf(graph_, ops_, other);
     rerun.op = other.op;
     rerun.inputs = other.inputs;
     rerun.outputs = other.outputs;
@@ -162,6 +165,71 @@ class ChainBuilder {
       }
       chain_.stage_of_backward[b] = stage;
     }
+  }
+
+  // By value: the backward step that writes its next version over it; kNever where a forward node
+  // does, so that whoever reads it cannot run again at all.
+  void FindOverwriters() {
+    overwritten_at_.assign(graph_.values.size(), kAnyTime);
+    std::map<NodeId, size_t> steps;
+    for (size_t b = 0; b < chain_.backward.size(); ++b) steps[chain_.backward[b]] = b;
+    for (const Carry& carry : graph_.carries) {
+      const NodeId writer = graph_.value(carry.to).producer;
+      if (graph_.node(writer).phase == Phase::kUpdate) continue;
+      const auto step = steps.find(writer);
+      overwritten_at_[carry.from.index()] = step == steps.end() ? kNever : step->second;
+    }
+  }
+
+  // The last backward step in front of which this may run without reading what is overwritten.
+  size_t LastStepFor(const Rerun& rerun) const {
+    size_t last = kAnyTime;
+    for (ValueId output : rerun.outputs) {
+      if (IsPersistent(graph_.value(output).role)) return kNever;
+    }
+    for (ValueId input : rerun.inputs) {
+      const size_t step = overwritten_at_[input.index()];
+      if (step == kNever) return kNever;
+      last = std::min(last, step);
+    }
+    return last;
+  }
+
+  // Whether no schedule runs the node again after something it reads was overwritten, where steps
+  // from `needed_end` on need none of its outputs.
+  bool RunsInTime(size_t f, size_t needed_end) const {
+    const size_t last = LastStepFor(chain_.reruns[f]);
+    if (last == kAnyTime || last == kNever) return last == kAnyTime;
+    return needed_end <= last + 1 && chain_.stage_of_backward[last] <= chain_.stage_of_forward[f];
+  }
+
+  // A node that runs again after a value it reads was overwritten would compute other bits. So its
+  // outputs are kept unless no schedule can ask for that: no later step needs them, directly or
+  // through other nodes that run again, and the step that overwrites belongs to the node's stage or
+  // an earlier one, whose backward comes last. Returns whether there was such a node; one at a
+  // time, because what is kept belongs to no stage any more, and others may then be in time.
+  bool KeepWhatCannotBeRebuilt() {
+    std::vector<size_t> needed_end;  // by value: the step behind the last one that needs it, or 0
+    for (const ChainValue& value : chain_.values) needed_end.push_back(value.backward_end);
+    for (size_t f = chain_.forward.size(); f-- > 0;) {
+      const Rerun& rerun = chain_.reruns[f];
+      size_t end = 0;
+      bool may_drop = false;
+      for (ValueId output : rerun.outputs) {
+        if (Of(output).kind != ChainValue::Kind::kForward) continue;
+        may_drop = true;
+        end = std::max(end, needed_end[output.index()]);
+      }
+      if (!may_drop) continue;
+      if (!RunsInTime(f, end)) {
+        for (ValueId output : rerun.outputs) Of(output).kind = ChainValue::Kind::kFixed;
+        return true;
+      }
+      for (ValueId input : rerun.inputs) {
+        needed_end[input.index()] = std::max(needed_end[input.index()], end);
+      }
+    }
+    return false;
   }
 
   void FindForwardReaders() {
@@ -233,6 +301,10 @@ class ChainBuilder {
   const OpRegistry& ops_;
   const PlanOptions& options_;
   Chain chain_;
+
+  static constexpr size_t kAnyTime = std::numeric_limits<size_t>::max();
+  static constexpr size_t kNever = kAnyTime - 1;
+  std::vector<size_t> overwritten_at_;  // see FindOverwriters
 };
 
 }  // namespace
@@ -251,7 +323,7 @@ LiveRange Chain::BackwardOf(size_t stage) const {
           static_cast<size_t>(end - stage_of_backward.begin())};
 }
 
-double Work(const Graph& graph, const OpRegistry& ops, const Node& node) {
+double WorkOf(const Graph& graph, const OpRegistry& ops, const Node& node) {
   const NodeCost cost = CostOf(graph, ops, node);
   return std::max(static_cast<double>(cost.flops), kFlopsPerByte * static_cast<double>(cost.bytes));
 }

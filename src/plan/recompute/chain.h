@@ -11,7 +11,9 @@
 //
 // A value crosses the cuts from the stage that makes it to the last stage that needs it, so each
 // cut's set is known from two numbers per value. Small values, and what the update or the caller
-// reads, are never dropped: they are fixed, and no decision depends on them.
+// reads, are never dropped: they are fixed, and no decision depends on them. So is what could only
+// be rebuilt after a value it is made from was overwritten: weights that backward updates, state
+// that forward changes.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +33,14 @@ struct Rerun {
   std::vector<ValueId> outputs;
   Attributes attributes;
   KernelChoice kernel;
-  double work = 0;  // see Work
+  double work = 0;  // see WorkOf
 };
 
 struct ChainValue {
   enum class Kind {
-    kFixed,     // always there: persistent, input, small, or read by the update or the caller
+    // Always there: persistent, input, small, read by the update or the caller, or made from what
+    // is overwritten before it could be rebuilt.
+    kFixed,
     kForward,   // may be dropped and rebuilt
     kBackward,  // made by a backward step
   };
@@ -80,7 +84,7 @@ struct Chain {
 // What running a node costs, in multiply-adds and additions or, where moving its bytes takes
 // longer, in as many of them as a machine does meanwhile: max(flops, 8 * bytes). Known without a
 // machine, so that plans are the same on all of them.
-double Work(const Graph& graph, const OpRegistry& ops, const Node& node);
+double WorkOf(const Graph& graph, const OpRegistry& ops, const Node& node);
 
 // Above this many stages, neighbours are joined: first where a norm or activation ends, then where
 // most values cross.

@@ -138,13 +138,13 @@ std::vector<TradeOff> OptimalSchedules::tradeoffs() const {
   return tradeoffs;
 }
 
-Schedule OptimalSchedules::Make(size_t bytes) const {
-  Schedule schedule;
+RebuildSchedule OptimalSchedules::Make(size_t bytes) const {
+  RebuildSchedule schedule;
   Emit(0, num_stages_ - 1, bytes, schedule);
   return schedule;
 }
 
-void OptimalSchedules::Emit(size_t s, size_t t, size_t bytes, Schedule& schedule) const {
+void OptimalSchedules::Emit(size_t s, size_t t, size_t bytes, RebuildSchedule& schedule) const {
   const auto append = [&](const std::vector<ChainStep>& steps) {
     schedule.insert(schedule.end(), steps.begin(), steps.end());
   };

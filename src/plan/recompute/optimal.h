@@ -24,7 +24,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "thimble/plan/recompute/schedule.h"
+#include "thimble/plan/recompute/rebuild_schedule.h"
 
 namespace thimble {
 
@@ -50,7 +50,7 @@ class OptimalSchedules {
   // Whether some trade-offs of some problem were left out.
   bool thinned_out() const { return thinned_out_; }
   // The schedule with the least work whose peak is at most this. Requires a trade-off that is.
-  Schedule Make(size_t bytes) const;
+  RebuildSchedule Make(size_t bytes) const;
 
  private:
   static constexpr uint16_t kSave = UINT16_MAX;  // in place of a split
@@ -80,7 +80,7 @@ class OptimalSchedules {
   void AddSplit(size_t s, size_t t, size_t i, Front& front);
   void AddSaved(size_t s, size_t t, Front& front);
   void ThinOut(Front& front);
-  void Emit(size_t s, size_t t, size_t bytes, Schedule& schedule) const;
+  void Emit(size_t s, size_t t, size_t bytes, RebuildSchedule& schedule) const;
 
   Stretches stretches_;
   size_t num_stages_;

@@ -9,6 +9,22 @@
 // Bytes are the most that is alive during the part, beyond the entry of the problem that it solves
 // (the caller's) and beyond the fixed values. An output that may overwrite an input which dies with
 // that node adds nothing.
+//
+// Example: four stages, every value has 64 bytes (tests/plan/recompute/toy_chain.h).
+//
+//   stage 0  a = copy(x)     backward of 3  dc = copy(c)
+//   stage 1  b = copy(a)     backward of 2  db = mix(dc, b)
+//   stage 2  c = mix(b, a)   backward of 1  da = mix(db, a)
+//   stage 3  e = copy(c)
+//
+// The whole step is the problem (0, 3). With as little memory as possible it is solved like this:
+//   split (0, 3) at 3  Forward(0, 3, 3) runs a, b, c and keeps c, the entry of (3, 3): 128 bytes,
+//                      a and b, while c is made over b. Then (3, 3): e and dc; c dies.
+//   split (0, 2) at 2  Forward(0, 2, 2) runs a and b again and keeps b, the entry of (2, 2): 128
+//                      bytes, the work of two nodes. Then (2, 2): db over dc; b dies.
+//   split (0, 1) at 1  Forward(0, 1, 1) runs a once more and keeps it. Then (1, 1): da over db.
+//   (0, 0)             has no backward steps.
+// With more memory a stage is saved instead: SavedBytes(1, 3) keeps b for db and is not run again.
 #pragma once
 
 #include <cstddef>

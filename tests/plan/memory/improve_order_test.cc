@@ -14,7 +14,7 @@ Packing PackAsTheyCome(const std::vector<PackItem>& items) {
   std::vector<uint32_t> order(items.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   Packing packing;
-  EXPECT_TRUE(Packer(items).Pack(order, Fit::kLowest, kNoLimit, packing));
+  EXPECT_TRUE(ItemPacker(items).Pack(order, Fit::kLowest, kNoLimit, packing));
   return packing;
 }
 

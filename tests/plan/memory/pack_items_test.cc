@@ -11,7 +11,7 @@ const std::vector<PackItem> kItems = {{64, 0, 1}, {128, 1, 2}, {192, 0, 1}, {64,
 TEST(PackItemsTest, LowestTakesTheFirstPlaceThatIsFree) {
   Packing packing;
   const std::vector<uint32_t> order = {2, 4, 3, 1, 0};
-  EXPECT_TRUE(Packer(kItems).Pack(order, Fit::kLowest, kNoLimit, packing));
+  EXPECT_TRUE(ItemPacker(kItems).Pack(order, Fit::kLowest, kNoLimit, packing));
   EXPECT_EQ(packing.offsets, (std::vector<size_t>{256, 64, 0, 0, 192}));
   EXPECT_EQ(packing.peak_bytes, 320U);
 }
@@ -21,7 +21,7 @@ TEST(PackItemsTest, TightestPrefersTheSmallestHole) {
   const std::vector<PackItem> items = {{192, 0, 1}, {64, 0, 2}, {64, 0, 1}, {64, 0, 2}, {64, 1, 2}};
   Packing packing;
   const std::vector<uint32_t> order = {0, 1, 2, 3, 4};
-  Packer packer(items);
+  ItemPacker packer(items);
   EXPECT_TRUE(packer.Pack(order, Fit::kTightest, kNoLimit, packing));
   EXPECT_EQ(packing.offsets[4], 256U);
   EXPECT_TRUE(packer.Pack(order, Fit::kLowest, kNoLimit, packing));
@@ -31,7 +31,7 @@ TEST(PackItemsTest, TightestPrefersTheSmallestHole) {
 TEST(PackItemsTest, StopsAboveTheLimit) {
   Packing packing;
   const std::vector<uint32_t> order = {0, 1, 2, 3, 4};
-  Packer packer(kItems);
+  ItemPacker packer(kItems);
   ASSERT_TRUE(packer.Pack(order, Fit::kLowest, kNoLimit, packing));
   const size_t peak_bytes = packing.peak_bytes;
   EXPECT_TRUE(packer.Pack(order, Fit::kLowest, peak_bytes, packing));

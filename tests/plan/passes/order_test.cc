@@ -111,10 +111,10 @@ TEST(OrderTest, RunsBranchesOneAfterTheOther) {
 TEST(OrderTest, SaysWhatItDid) {
   PlanDraft draft = MakeDraft(BranchesOneAfterTheOther(), Ops());
   EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(),
-            "greedy order: fewest added bytes first");
+            "greedy: the node that adds the fewest bytes runs first");
   // What it made cannot be made better by itself.
   EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(),
-            "the order as built is as good as any found");
+            "no other order keeps fewer bytes alive");
 }
 
 TEST(OrderTest, LooksOneNodeAhead) {
@@ -132,8 +132,7 @@ TEST(OrderTest, LooksOneNodeAhead) {
   PlanDraft draft = MakeDraft(graph, Ops());
   EXPECT_EQ(PeakOf(draft, OrderOf(draft)), BestPeak(draft));
   EXPECT_LT(PeakOf(draft, OrderOf(draft)), PeakOf(draft, draft.order));
-  EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(),
-            "greedy order: fewest added bytes first, looking one ahead");
+  EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(), "greedy, looking one node ahead");
 }
 
 TEST(OrderTest, LeavesAGoodOrderAlone) {

@@ -13,7 +13,7 @@ TEST(PlacementTest, GivesEveryBufferAnOffset) {
   const auto what = MakePlacementPass()->Run(draft, RandomGraphOps(), {});
   ASSERT_TRUE(what.ok());
   // At the peak three buffers of 96 bytes, each up to a multiple of 64.
-  EXPECT_EQ(*what, "384 bytes placed, 288 alive at the fullest step");
+  EXPECT_EQ(*what, "placed in 384 bytes; 288 are alive at the peak");
   const auto buffers = Buffers(draft);
   ASSERT_TRUE(draft.offsets);
   ASSERT_EQ(draft.offsets->size(), buffers.size());
@@ -50,7 +50,7 @@ TEST(PlacementTest, ResidentsTakeNoRoom) {
   PlanDraft draft = MakeDraft(graph, RandomGraphOps());
   const auto what = MakePlacementPass()->Run(draft, RandomGraphOps(), {});
   ASSERT_TRUE(what.ok());
-  EXPECT_EQ(*what, "0 bytes placed, 0 alive at the fullest step");
+  EXPECT_EQ(*what, "placed in 0 bytes; 0 are alive at the peak");
 }
 
 }  // namespace

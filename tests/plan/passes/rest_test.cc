@@ -72,7 +72,7 @@ TEST(RestPass, UsesBytesAgainLaterWithinTheSameArena) {
   PlanDraft draft = PlacedDraft();
   const Reuse before = ReuseOf(draft);
   EXPECT_THAT(MakeRestPass()->Run(draft, BuiltinOps(), SideBySide()).value(),
-              HasSubstr("to rest for 4"));
+              HasSubstr("(goal: 4 steps apart)"));
   const Reuse after = ReuseOf(draft);
   EXPECT_LE(after.peak_bytes, before.peak_bytes);
   EXPECT_EQ(after.overlaps, 0U);

@@ -41,7 +41,7 @@ TEST(ApplySchedule, WhatRunsAgainIsANodeOfItsOwn) {
 
 TEST(ApplySchedule, NamesStayApart) {
   const toy::ToyChain toy;
-  Schedule schedule =
+  RebuildSchedule schedule =
       ScheduleKeeping(toy.graph(), toy.chain, std::vector<bool>(toy.chain.values.size(), true));
   schedule.insert(schedule.end() - 1, {{false, 1}, {false, 1}});
   const PlanDraft applied = ApplySchedule(toy.draft, toy.chain, schedule);

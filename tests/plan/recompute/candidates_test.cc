@@ -23,7 +23,7 @@ double WorkOf(const PlanDraft& draft) {
   for (const Node& node : draft.graph.nodes) {
     const bool rebuilds = node.phase == Phase::kBackward &&
                           draft.graph.value(node.outputs[0]).role == Role::kActivation;
-    if (rebuilds) work += Work(draft.graph, BuiltinOps(), node);
+    if (rebuilds) work += WorkOf(draft.graph, BuiltinOps(), node);
   }
   return work;
 }

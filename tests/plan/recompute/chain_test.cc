@@ -106,7 +106,8 @@ TEST(Chain, NormsAreRebuiltFromTheirStatistics) {
 TEST(Chain, WorkIsFlopsOrBytes) {
   const toy::ToyChain toy;
   // No flops; 64 bytes in, 64 out.
-  EXPECT_EQ(Work(toy.graph(), toy::RandomGraphOps(), toy.graph().node(toy.chain.forward[1])), 1024);
+  EXPECT_EQ(WorkOf(toy.graph(), toy::RandomGraphOps(), toy.graph().node(toy.chain.forward[1])),
+            1024);
 }
 
 }  // namespace

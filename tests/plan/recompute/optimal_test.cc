@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/plan/random_graph.h"
+#include "tests/plan/random_versions.h"
 #include "tests/plan/recompute/brute_force.h"
 #include "tests/plan/recompute/free_optimum.h"
 #include "tests/plan/toy_draft.h"
@@ -77,6 +78,17 @@ TEST(OptimalSchedules, EqualBruteForceOnRandomNetworks) {
     std::mt19937 random(static_cast<uint32_t>(seed));
     const Graph graph = toy::RandomNetwork(random, 2 + static_cast<size_t>(seed) % 5).Take(true);
     ExpectEqualToBruteForce(MakeSetting(graph, BuiltinOps(), 5), BuiltinOps(), seed);
+    if (HasFailure()) return;
+  }
+}
+
+// Backward overwrites what forward reads: some values cannot be rebuilt.
+TEST(OptimalSchedules, EqualBruteForceOnGraphsWithVersions) {
+  for (int seed = 0; seed < 150; ++seed) {
+    std::mt19937 random(static_cast<uint32_t>(seed));
+    const Graph graph = toy::RandomVersionedGraph(random, 4 + static_cast<size_t>(seed) % 9).Take();
+    ExpectEqualToBruteForce(MakeSetting(graph, toy::RandomGraphOps(), 3 + random() % 4),
+                            toy::RandomGraphOps(), seed);
     if (HasFailure()) return;
   }
 }

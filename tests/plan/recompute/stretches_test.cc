@@ -47,6 +47,20 @@ TEST_F(StretchesTest, ForwardRunsWhatLeadsThere) {
             toy_.chain.reruns[0].work + toy_.chain.reruns[1].work);
 }
 
+// The example in stretches.h, step by step.
+TEST_F(StretchesTest, TheExampleOfTheHeader) {
+  EXPECT_EQ(stretches_.Entry(0, 3, 3).bytes, kOne);
+  EXPECT_EQ(stretches_.Forward(0, 3, 3).bytes, 2 * kOne);
+  EXPECT_EQ(stretches_.Entry(0, 2, 2).bytes, kOne);
+  EXPECT_EQ(stretches_.Forward(0, 2, 2).bytes, 2 * kOne);
+  EXPECT_EQ(stretches_.BackwardSteps(2, false), (std::vector<ChainStep>{{true, 1}}));
+  EXPECT_EQ(stretches_.ForwardSteps(0, 1, 1), (std::vector<ChainStep>{{false, 0}}));
+  EXPECT_EQ(stretches_.Entry(0, 1, 1).bytes, kOne);
+  EXPECT_EQ(stretches_.BackwardSteps(1, false), (std::vector<ChainStep>{{true, 2}}));
+  EXPECT_TRUE(stretches_.BackwardSteps(0, false).empty());
+  EXPECT_EQ(stretches_.SavedBytes(1, 3), kOne);
+}
+
 TEST_F(StretchesTest, SavingKeepsWhatBackwardReads) {
   EXPECT_EQ(stretches_.SavedBytes(0, 3), kOne);
   EXPECT_EQ(stretches_.SavedBytes(3, 3), 0U);  // nobody reads e

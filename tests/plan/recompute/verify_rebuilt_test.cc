@@ -82,7 +82,7 @@ TEST(VerifyRebuilt, KnowsTheRulesOfOps) {
   std::mt19937 random(3);
   const PlanDraft draft = toy::MakeDraft(toy::RandomNetwork(random, 6).Take(true), BuiltinOps());
   const Chain chain = MakeChain(draft, BuiltinOps(), {}).value();
-  const Schedule schedule =
+  const RebuildSchedule schedule =
       ScheduleKeeping(draft.graph, chain, std::vector<bool>(chain.values.size(), false));
   Graph rebuilt = ApplySchedule(draft, chain, schedule).graph;
   EXPECT_TRUE(VerifyRebuilt(draft.graph, rebuilt, BuiltinOps()).ok());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 
 namespace thimble {
@@ -21,7 +22,6 @@ constexpr size_t kMaxSplitColumns = 320;
 
 constexpr size_t kStripFloats = kMaxTileRows * kPanelDepth;
 
-size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
 size_t RoundColumns(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
 
 // Halves, in whole multiples.

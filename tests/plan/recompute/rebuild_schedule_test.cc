@@ -1,4 +1,4 @@
-#include "thimble/plan/recompute/schedule.h"
+#include "thimble/plan/recompute/rebuild_schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 namespace thimble {
 namespace {
 
-std::vector<size_t> RunsAgain(const Chain& chain, const Schedule& schedule) {
+std::vector<size_t> RunsAgain(const Chain& chain, const RebuildSchedule& schedule) {
   std::vector<bool> has_run(chain.forward.size(), false);
   std::vector<size_t> again;
   for (const ChainStep& step : schedule) {
@@ -19,29 +19,29 @@ std::vector<size_t> RunsAgain(const Chain& chain, const Schedule& schedule) {
   return again;
 }
 
-TEST(Schedule, KeepingAllRunsNothingAgain) {
+TEST(RebuildSchedule, KeepingAllRunsNothingAgain) {
   const toy::ToyChain toy;
-  const Schedule schedule =
+  const RebuildSchedule schedule =
       MakeNamedSchedule(toy.graph(), toy::RandomGraphOps(), toy.chain, RecomputeSpec{});
   EXPECT_EQ(schedule.size(), toy.chain.forward.size() + toy.chain.backward.size());
   EXPECT_TRUE(RunsAgain(toy.chain, schedule).empty());
 }
 
-TEST(Schedule, DroppedValuesAreRebuiltRightBeforeTheyAreRead) {
+TEST(RebuildSchedule, DroppedValuesAreRebuiltRightBeforeTheyAreRead) {
   const toy::ToyChain toy;
   std::vector<bool> kept(toy.chain.values.size(), true);
   kept[toy.b.index()] = kept[toy.c.index()] = false;
-  const Schedule schedule = ScheduleKeeping(toy.graph(), toy.chain, kept);
+  const RebuildSchedule schedule = ScheduleKeeping(toy.graph(), toy.chain, kept);
   // c wants b: both run before dc; b stays for db.
-  const Schedule expected = {{false, 0}, {false, 1}, {false, 2}, {false, 3}, {false, 1},
-                             {false, 2}, {true, 0},  {true, 1},  {true, 2}};
+  const RebuildSchedule expected = {{false, 0}, {false, 1}, {false, 2}, {false, 3}, {false, 1},
+                                    {false, 2}, {true, 0},  {true, 1},  {true, 2}};
   EXPECT_EQ(schedule, expected);
 }
 
-TEST(Schedule, WhatOnlyLeadsToOthersIsBuiltEachTime) {
+TEST(RebuildSchedule, WhatOnlyLeadsToOthersIsBuiltEachTime) {
   const toy::ToyChain toy;
   std::vector<bool> kept(toy.chain.values.size(), false);
-  const Schedule schedule = ScheduleKeeping(toy.graph(), toy.chain, kept);
+  const RebuildSchedule schedule = ScheduleKeeping(toy.graph(), toy.chain, kept);
   EXPECT_EQ(RunsAgain(toy.chain, schedule), (std::vector<size_t>{0, 1, 2}));
 }
 
@@ -54,7 +54,7 @@ class NamedSchedules : public ::testing::Test {
   // Ops and layers of what runs again.
   std::vector<std::string> Again(const RecomputeSpec& spec) const {
     std::vector<std::string> nodes;
-    const Schedule schedule = MakeNamedSchedule(draft_.graph, BuiltinOps(), chain_, spec);
+    const RebuildSchedule schedule = MakeNamedSchedule(draft_.graph, BuiltinOps(), chain_, spec);
     for (size_t position : RunsAgain(chain_, schedule)) {
       const Node& node = draft_.graph.node(chain_.forward[position]);
       nodes.push_back(node.op + " " + node.layer);

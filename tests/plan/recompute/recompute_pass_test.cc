@@ -1,4 +1,4 @@
-#include "thimble/plan/passes/recompute.h"
+#include "thimble/plan/recompute/recompute_pass.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +38,14 @@ TEST(RecomputePass, LeavesEvaluationAlone) {
 TEST(RecomputePass, IsNoTechniqueThatEveryPlanHas) {
   EXPECT_TRUE(MakeRecomputePass()->Info().on_demand);
   for (const PassInfo& pass : OptionalPasses()) EXPECT_NE(pass.name, "recompute");
+}
+
+TEST(RecomputePass, OnlyOptimalComparesArenas) {
+  for (const char* text : {"none", "cheap", "blocks", "sqrt"}) {
+    EXPECT_FALSE(MakeRecomputePass()->ComparesArenas(Asking(text))) << text;
+  }
+  EXPECT_TRUE(MakeRecomputePass()->ComparesArenas(Asking("optimal")));
+  EXPECT_TRUE(MakeRecomputePass()->ComparesArenas(Asking("optimal:64MB")));
 }
 
 TEST(RecomputePass, PlansShrinkAndSayWhatItCosts) {

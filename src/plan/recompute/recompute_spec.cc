@@ -1,4 +1,4 @@
-#include "thimble/plan/recompute_spec.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 
 #include <fmt/format.h>
 
@@ -17,7 +17,7 @@ Result<size_t> ParseStride(std::string_view text, std::string_view number) {
   size_t stride = 0;
   const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), stride);
   if (code != std::errc() || end != number.data() + number.size() || stride == 0) {
-    return Wrong(text, "a number of blocks, at least 1, behind the colon");
+    return Wrong(text, "a number of blocks, at least 1, after the colon");
   }
   return stride;
 }
@@ -25,7 +25,7 @@ Result<size_t> ParseStride(std::string_view text, std::string_view number) {
 Result<size_t> ParseLimit(std::string_view text, std::string_view size) {
   auto bytes = ParseByteSize(size);
   if (!bytes.ok()) return WithContext(fmt::format("--recompute {}", text), bytes.error());
-  if (*bytes <= 0) return Wrong(text, "a size above 0 behind the colon");
+  if (*bytes <= 0) return Wrong(text, "a size above 0 after the colon");
   return static_cast<size_t>(*bytes);
 }
 

@@ -1,4 +1,4 @@
-#include "thimble/plan/recompute/schedule.h"
+#include "thimble/plan/recompute/rebuild_schedule.h"
 
 #include <algorithm>
 #include <cmath>
@@ -66,8 +66,9 @@ std::vector<bool> KeptWithoutCheap(const Graph& graph, const OpRegistry& ops, co
 
 }  // namespace
 
-Schedule ScheduleKeeping(const Graph& graph, const Chain& chain, const std::vector<bool>& kept) {
-  Schedule schedule;
+RebuildSchedule ScheduleKeeping(const Graph& graph, const Chain& chain,
+                                const std::vector<bool>& kept) {
+  RebuildSchedule schedule;
   for (size_t position = 0; position < chain.forward.size(); ++position) {
     schedule.push_back({false, position});
   }
@@ -86,8 +87,8 @@ Schedule ScheduleKeeping(const Graph& graph, const Chain& chain, const std::vect
   return schedule;
 }
 
-Schedule MakeNamedSchedule(const Graph& graph, const OpRegistry& ops, const Chain& chain,
-                           const RecomputeSpec& spec) {
+RebuildSchedule MakeNamedSchedule(const Graph& graph, const OpRegistry& ops, const Chain& chain,
+                                  const RecomputeSpec& spec) {
   const size_t num_values = chain.values.size();
   switch (spec.kind) {
     case RecomputeKind::kCheap:

@@ -1,4 +1,4 @@
-#include "thimble/plan/passes/recompute.h"
+#include "thimble/plan/recompute/recompute_pass.h"
 
 #include <fmt/format.h>
 
@@ -53,7 +53,7 @@ Result<PlanDraft> ChooseOptimal(const std::vector<PlanDraft>& drafts, const OpRe
 std::string Describe(const Graph& before, const Graph& after) {
   size_t forward = 0;
   for (const Node& node : before.nodes) forward += node.phase == Phase::kForward ? 1 : 0;
-  return fmt::format("{} of {} forward nodes run again", after.nodes.size() - before.nodes.size(),
+  return fmt::format("{} reruns of {} forward nodes", after.nodes.size() - before.nodes.size(),
                      forward);
 }
 
@@ -62,8 +62,12 @@ class RecomputePass final : public PlanPass {
   PassInfo Info() const override {
     return {.name = "recompute",
             .exactness = Exactness::kSameBits,
-            .what = "drop forward values and rebuild them when backward reads them",
+            .what = "drop forward values and recompute them when backward needs them",
             .on_demand = true};
+  }
+
+  bool ComparesArenas(const PlanOptions& options) const override {
+    return options.recompute.kind == RecomputeKind::kOptimal;
   }
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,

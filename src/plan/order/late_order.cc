@@ -1,4 +1,4 @@
-#include "thimble/plan/passes/late_order.h"
+#include "thimble/plan/order/late_order.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,16 +12,21 @@ class LateOrder {
   LateOrder(const Graph& graph, const std::vector<NodeId>& order)
       : graph_(graph),
         in_(order),
+        waits_for_(graph.nodes.size()),
         is_end_(graph.nodes.size(), true),
-        is_made_(graph.values.size(), true),
+        is_placed_(graph.nodes.size(), true),
         is_read_(graph.values.size(), false) {
     for (NodeId id : order) {
       if (!IsBackward(id)) continue;
-      for (ValueId input : graph.node(id).inputs) {
-        const NodeId producer = graph.value(input).producer;
-        if (producer.valid() && !AddsUp(id)) is_end_[producer.index()] = false;
-      }
-      for (ValueId output : graph.node(id).outputs) is_made_[output.index()] = false;
+      is_placed_[id.index()] = false;
+      for (ValueId input : graph.node(id).inputs) AddEdge(graph.value(input).producer, id);
+    }
+    AddCarryEdges();
+    // From the last to the first, so that all who wait for a node are known.
+    for (size_t i = order.size(); i-- > 0;) {
+      const NodeId id = order[i];
+      if (!IsBackward(id) || (is_end_[id.index()] && AddsUp(id))) continue;
+      for (NodeId before : waits_for_[id.index()]) is_end_[before.index()] = false;
     }
   }
 
@@ -44,8 +49,28 @@ class LateOrder {
   }
 
  private:
-  // Whether all that the node makes is the next version of something persistent: sums of gradients
-  // over the parts of a batch.
+  void AddEdge(NodeId before, NodeId after) {
+    if (!before.valid() || before == after || !IsBackward(before) || !IsBackward(after)) return;
+    waits_for_[after.index()].push_back(before);
+  }
+
+  // The next version of a value is written over it: it is made after the old one, and everyone else
+  // reads the old one before.
+  void AddCarryEdges() {
+    std::vector<NodeId> writer(graph_.values.size());  // of the next version, by value
+    for (const Carry& carry : graph_.carries) {
+      writer[carry.from.index()] = graph_.value(carry.to).producer;
+      AddEdge(graph_.value(carry.from).producer, writer[carry.from.index()]);
+    }
+    for (NodeId id : in_) {
+      for (ValueId input : graph_.node(id).inputs) {
+        if (writer[input.index()].valid()) AddEdge(id, writer[input.index()]);
+      }
+    }
+  }
+
+  // Whether all that the node makes are next versions of something persistent: sums of gradients
+  // over the parts of a batch, updated weights.
   bool AddsUp(NodeId id) const {
     const auto& outputs = graph_.node(id).outputs;
     return std::all_of(outputs.begin(), outputs.end(),
@@ -61,17 +86,9 @@ class LateOrder {
     std::vector<bool> alive(graph_.values.size(), false);
     std::vector<NodeId> ready;
     std::vector<NodeId> chain;
-    const auto makers = [&](NodeId id) {
-      std::vector<NodeId> result;
-      for (ValueId input : graph_.node(id).inputs) {
-        const NodeId producer = graph_.value(input).producer;
-        if (producer.valid() && IsBackward(producer)) result.push_back(producer);
-      }
-      return result;
-    };
     for (NodeId id : in_) {
       if (!IsBackward(id) || is_end_[id.index()]) continue;
-      for (NodeId maker : makers(id)) ++needed_by[maker.index()];
+      for (NodeId before : waits_for_[id.index()]) ++needed_by[before.index()];
     }
     for (NodeId id : in_) {
       if (IsBackward(id) && !is_end_[id.index()] && needed_by[id.index()] == 0) ready.push_back(id);
@@ -85,8 +102,8 @@ class LateOrder {
       chain.push_back(id);
       for (ValueId input : graph_.node(id).inputs) alive[input.index()] = true;
       for (ValueId output : graph_.node(id).outputs) alive[output.index()] = false;
-      for (NodeId maker : makers(id)) {
-        if (--needed_by[maker.index()] == 0) ready.push_back(maker);
+      for (NodeId before : waits_for_[id.index()]) {
+        if (--needed_by[before.index()] == 0) ready.push_back(before);
       }
     }
     std::reverse(chain.begin(), chain.end());
@@ -110,7 +127,7 @@ class LateOrder {
 
   void Place(NodeId id) {
     out_.push_back(id);
-    for (ValueId output : graph_.node(id).outputs) is_made_[output.index()] = true;
+    is_placed_[id.index()] = true;
     for (ValueId input : graph_.node(id).inputs) is_read_[input.index()] = true;
     PlaceEnds([&](NodeId end) { return ReadsOnlyWhatWasRead(end); });
   }
@@ -141,9 +158,9 @@ class LateOrder {
   }
 
   bool CanRun(NodeId id) const {
-    const auto& inputs = graph_.node(id).inputs;
-    return std::all_of(inputs.begin(), inputs.end(),
-                       [&](ValueId input) { return is_made_[input.index()]; });
+    const auto& before = waits_for_[id.index()];
+    return std::all_of(before.begin(), before.end(),
+                       [&](NodeId other) { return is_placed_[other.index()]; });
   }
 
   bool ReadsOnlyWhatWasRead(NodeId id) const {
@@ -160,10 +177,11 @@ class LateOrder {
 
   const Graph& graph_;
   const std::vector<NodeId>& in_;
-  std::vector<bool> is_end_;   // by node: what it makes is read by nobody in backward, or added up
-  std::vector<bool> is_made_;  // by value
-  std::vector<bool> is_read_;  // by value: by a backward node that is placed
-  std::vector<NodeId> ends_;   // not placed yet
+  std::vector<std::vector<NodeId>> waits_for_;  // by node: backward nodes that run before it
+  std::vector<bool> is_end_;  // by node: nobody in backward waits for it, or only ends that add up
+  std::vector<bool> is_placed_;  // by node; true outside backward
+  std::vector<bool> is_read_;    // by value: by a backward node that is placed
+  std::vector<NodeId> ends_;     // not placed yet
   std::vector<NodeId> out_;
 };
 

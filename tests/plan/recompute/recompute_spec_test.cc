@@ -1,4 +1,4 @@
-#include "thimble/plan/recompute_spec.h"
+#include "thimble/plan/recompute/recompute_spec.h"
 
 #include <gtest/gtest.h>
 

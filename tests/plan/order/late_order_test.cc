@@ -1,4 +1,4 @@
-#include "thimble/plan/passes/late_order.h"
+#include "thimble/plan/order/late_order.h"
 
 #include <gtest/gtest.h>
 

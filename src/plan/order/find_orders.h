@@ -1,0 +1,20 @@
+// Orders of a graph's nodes that tend to keep few bytes alive.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "thimble/graph/graph.h"
+
+namespace thimble {
+
+// An order of all nodes of a graph, and how it was found.
+struct FoundOrder {
+  std::vector<NodeId> order;
+  std::string_view how;
+};
+
+// Orders that respect data flow, phases and versions: other than the one as built, and not ranked.
+std::vector<FoundOrder> FindOrders(const Graph& graph);
+
+}  // namespace thimble

@@ -205,7 +205,8 @@ TEST_F(PlanEndToEnd, CommandsThatTell) {
   for (const char* group : {"What", "How", "Memory", "Where and files", "Output"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n") + group + ":\n"));
   }
-  EXPECT_THAT(RunWell("--version").out, testing::MatchesRegex("[0-9.]+\n"));
+  EXPECT_THAT(RunWell("--version").out,
+              testing::MatchesRegex("thimble [0-9.]+\nSIMD: .*\nGPU code: .*\n"));
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ TEST_F(StandardStreamsEndToEnd, LostResultsAreAFailure) {
 
 TEST_F(StandardStreamsEndToEnd, AReaderThatHasEnough) {
   const ProcessResult result = RunProcess({"/usr/bin/env", "bash", "-c",
-                                           "'" + ThimbleBinary() +
-                                               "' models | true; "
+                                           "(sleep 0.5; '" + ThimbleBinary() +
+                                               "' models) | true; "
                                                "exit ${PIPESTATUS[0]}"});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_EQ(result.err, "");

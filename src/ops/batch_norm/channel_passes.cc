@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "thimble/device/cpu/parallel_elements.h"
-#include "thimble/ops/batch_norm/batch_norm_shapes.h"
+#include "thimble/ops/batch_norm/batch_norm.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/batch_norm/channel_passes.cc"

@@ -1,22 +1,18 @@
-// The vector code of channel_passes: the work on the rows of one chunk. x, y, dy, dx: (rows, C).
-//
 // Channels go in groups of up to eight vectors. A group's sums stay in registers while its rows
 // pass, so that memory is walked from front to back where a group is a whole row, which prefetchers
 // like best. Sums are kept in floats inside a block of rows and in doubles across blocks.
-
-// Highway's include guard: the file is read again for every target.
-#if defined(THIMBLE_OPS_BATCH_NORM_CHANNEL_PASSES_INL_H_) == defined(HWY_TARGET_TOGGLE)
-#ifdef THIMBLE_OPS_BATCH_NORM_CHANNEL_PASSES_INL_H_
-#undef THIMBLE_OPS_BATCH_NORM_CHANNEL_PASSES_INL_H_
-#else
-#define THIMBLE_OPS_BATCH_NORM_CHANNEL_PASSES_INL_H_
-#endif
+#include "thimble/ops/batch_norm/row_passes.h"
 
 #include <algorithm>
 #include <type_traits>
 
+// Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "thimble/ops/batch_norm/row_passes.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
 #include "thimble/device/cpu/simd_loops-inl.h"
-#include "thimble/ops/batch_norm/channel_passes.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
@@ -317,9 +313,9 @@ HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, si
 }
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus other where there is one.
-[[maybe_unused]] void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels,
-                                          const float* x, const float* dy, const float* offset,
-                                          const float* slope, const float* other, float* dx) {
+void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                         const float* dy, const float* offset, const float* slope,
+                         const float* other, float* dx) {
   const auto combine = [&](auto relu, auto add) HWY_ATTR {
     CombineRowGradientsWith<decltype(relu)::value, decltype(add)::value>(
         norm, rows, channels, x, dy, offset, slope, other, dx);
@@ -333,9 +329,50 @@ HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, si
   }
 }
 
+template <bool kRelu, bool kAdd>
+HWY_INLINE void CombineSampleRowsWith(const ChannelNorm& norm, size_t rows, size_t channels,
+                                      const float* x, const float* dy, const float* offset,
+                                      const float* slope, const float* other, float* dx) {
+  ForEachGroupOfBlocks<kRelu>(
+      norm, rows, channels,
+      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
+                                      size_t begin, size_t count) HWY_ATTR {
+        const size_t first = begin * channels;
+        hn::Vec<Tag> constant[kVectors];
+        hn::Vec<Tag> steepness[kVectors];
+        group.Load(offset, constant);
+        group.Load(slope, steepness);
+        ForEachElement(group, count, channels, [&](size_t v, size_t i) HWY_ATTR {
+          const auto centred = constants.Centred(v, x + first + i);
+          const auto gradient = constants.Gradient(v, centred, dy + first + i);
+          const auto direct = hn::MulSub(constants.scale[v], gradient, constant[v]);
+          auto result = hn::NegMulAdd(centred, steepness[v], direct);
+          if constexpr (kAdd) result = hn::Add(hn::LoadU(Tag(), other + first + i), result);
+          hn::StoreU(result, Tag(), dx + first + i);
+        });
+      });
+}
+
+// dx = scale * dy - offset - (x - mean) * slope, plus other where there is one.
+void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                       const float* dy, const float* offset, const float* slope, const float* other,
+                       float* dx) {
+  const auto combine = [&](auto relu, auto add) HWY_ATTR {
+    CombineSampleRowsWith<decltype(relu)::value, decltype(add)::value>(norm, rows, channels, x, dy,
+                                                                       offset, slope, other, dx);
+  };
+  using Yes = std::true_type;
+  using No = std::false_type;
+  if (norm.relu) {
+    other != nullptr ? combine(Yes(), Yes()) : combine(Yes(), No());
+  } else {
+    other != nullptr ? combine(No(), Yes()) : combine(No(), No());
+  }
+}
+
 // dx = scale * dy. Without ReLU nothing depends on x, and x is not read.
-[[maybe_unused]] void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels,
-                                        const float* x, const float* dy, float* dx) {
+void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                       const float* dy, float* dx) {
   ForEachGroupOfBlocks<true>(
       norm, rows, channels,
       [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
@@ -355,4 +392,46 @@ HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, si
 }  // namespace thimble
 HWY_AFTER_NAMESPACE();
 
-#endif  // include guard
+#if HWY_ONCE
+namespace thimble {
+
+HWY_EXPORT(MeasureRows);
+HWY_EXPORT(NormalizeRows);
+HWY_EXPORT(SumRowGradients);
+HWY_EXPORT(CombineRowGradients);
+HWY_EXPORT(CombineSampleRows);
+HWY_EXPORT(ScaleRowGradients);
+
+void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares) {
+  HWY_DYNAMIC_DISPATCH(MeasureRows)(x, rows, channels, mean, squares);
+}
+
+void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                   float* y) {
+  HWY_DYNAMIC_DISPATCH(NormalizeRows)(norm, rows, channels, x, y);
+}
+
+void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                     const float* dy, double* sum_dy, double* sum_product) {
+  HWY_DYNAMIC_DISPATCH(SumRowGradients)(norm, rows, channels, x, dy, sum_dy, sum_product);
+}
+
+void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                         const float* dy, const float* offset, const float* slope,
+                         const float* other, float* dx) {
+  HWY_DYNAMIC_DISPATCH(CombineRowGradients)(norm, rows, channels, x, dy, offset, slope, other, dx);
+}
+
+void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                       const float* dy, const float* offset, const float* slope, const float* other,
+                       float* dx) {
+  HWY_DYNAMIC_DISPATCH(CombineSampleRows)(norm, rows, channels, x, dy, offset, slope, other, dx);
+}
+
+void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                       const float* dy, float* dx) {
+  HWY_DYNAMIC_DISPATCH(ScaleRowGradients)(norm, rows, channels, x, dy, dx);
+}
+
+}  // namespace thimble
+#endif  // HWY_ONCE

@@ -6,11 +6,11 @@ file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/include/thi
 file(GLOB_RECURSE THIMBLE_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cc)
 # Counting malloc replaces malloc for a whole program: programs of ours link it, the library does not.
 list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "malloc_interposer\\.cc$")
-# With CUDA its device and the kernels beside those of the CPU; without, a file that says so.
+# With CUDA the folders named so (GPU code has its own list below); without, a file that says so.
 if(THIMBLE_WITH_CUDA)
   list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/device/without_cuda/")
 else()
-  list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/device/cuda/|_cuda\\.cc$")
+  list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/src/(device|ops/[^/]+)/cuda/[^/]+$")
 endif()
 
 # How all of it is compiled.
@@ -75,15 +75,31 @@ set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 # GPU code is made apart: it sees nothing of the libraries that the rest is built with.
 if(THIMBLE_WITH_CUDA)
-  file(GLOB_RECURSE THIMBLE_GPU_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cu)
-  add_library(thimble_gpu_code OBJECT ${THIMBLE_GPU_SOURCES})
+  file(GLOB_RECURSE THIMBLE_GPU_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src
+    ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cu)
+  # nvcc reads the headers of the library once for each source and architecture, which takes longer
+  # than the code of most ops: all but the largest are compiled as one source, in which no two of
+  # them may use one name.
+  set(small_sources ${THIMBLE_GPU_SOURCES})
+  list(FILTER small_sources EXCLUDE REGEX "^ops/conv2d/|/batch_norm_grad_cuda\\.cu$")
+  list(REMOVE_ITEM THIMBLE_GPU_SOURCES ${small_sources})
+  list(TRANSFORM THIMBLE_GPU_SOURCES PREPEND src/)
+  list(TRANSFORM small_sources REPLACE "(.+)" "#include \"thimble/\\1\"\n")
+  list(JOIN small_sources "" small_sources)
+  set(small_unit ${CMAKE_CURRENT_BINARY_DIR}/small_gpu_sources.cu)
+  file(CONFIGURE OUTPUT ${small_unit} CONTENT "${small_sources}" @ONLY)
+  add_library(thimble_gpu_code OBJECT ${THIMBLE_GPU_SOURCES} ${small_unit})
   target_include_directories(thimble_gpu_code PRIVATE ${CMAKE_BINARY_DIR}/include)
-  # The same rule on the device: a product is fused with a sum only where the source says fmaf.
-  target_compile_options(thimble_gpu_code PRIVATE --fmad=false --expt-relaxed-constexpr -lineinfo
-    $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
+  # The same rules as for the rest: a product is fused with a sum only where the source says fmaf, on
+  # both sides, and the compiler of the host gets the warnings of compile_options.cmake.
+  target_compile_options(thimble_gpu_code PRIVATE --fmad=false -Xcompiler=-ffp-contract=off
+    -Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-Wno-sign-conversion --expt-relaxed-constexpr
+    -lineinfo $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
   target_sources(thimble PRIVATE $<TARGET_OBJECTS:thimble_gpu_code>)
   target_include_directories(thimble_settings SYSTEM INTERFACE
     ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+  # Of thimble_settings, and of everybody else who includes op_def.h.
+  target_compile_definitions(thimble INTERFACE THIMBLE_WITH_CUDA)
   find_package(CUDAToolkit REQUIRED)
   target_link_libraries(thimble PUBLIC CUDA::cudart_static)
 endif()

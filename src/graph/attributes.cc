@@ -19,6 +19,16 @@ const T& Get(const Attributes& attributes, std::string_view name) {
   return *typed;
 }
 
+template <class Number>
+std::string AttributeText(Number number) {
+  return fmt::format("{}", number);
+}
+
+template <class Number>
+std::string AttributeText(const std::vector<Number>& numbers) {
+  return fmt::format("[{}]", fmt::join(numbers, ", "));
+}
+
 }  // namespace
 
 Attributes::Attributes(std::initializer_list<std::pair<std::string, AttributeValue>> entries) {
@@ -45,6 +55,9 @@ const AttributeValue* Attributes::Find(std::string_view name) const {
 
 int64_t Attributes::Int(std::string_view name) const { return Get<int64_t>(*this, name); }
 double Attributes::Float(std::string_view name) const { return Get<double>(*this, name); }
+const std::vector<int64_t>& Attributes::Ints(std::string_view name) const {
+  return Get<std::vector<int64_t>>(*this, name);
+}
 const std::vector<double>& Attributes::Floats(std::string_view name) const {
   return Get<std::vector<double>>(*this, name);
 }
@@ -52,14 +65,8 @@ const std::vector<double>& Attributes::Floats(std::string_view name) const {
 std::string ToString(const Attributes& attributes) {
   std::vector<std::string> parts;
   for (const auto& [name, value] : attributes.entries()) {
-    if (const auto* integer = std::get_if<int64_t>(&value)) {
-      parts.push_back(fmt::format("{}={}", name, *integer));
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      parts.push_back(fmt::format("{}={}", name, *real));
-    } else {
-      parts.push_back(
-          fmt::format("{}=[{}]", name, fmt::join(std::get<std::vector<double>>(value), ", ")));
-    }
+    parts.push_back(fmt::format("{}={}", name,
+                                std::visit([](const auto& v) { return AttributeText(v); }, value)));
   }
   return fmt::format("{}", fmt::join(parts, " "));
 }

@@ -10,7 +10,7 @@
 
 namespace thimble {
 
-using AttributeValue = std::variant<int64_t, double, std::vector<double>>;
+using AttributeValue = std::variant<int64_t, double, std::vector<int64_t>, std::vector<double>>;
 
 class Attributes {
  public:
@@ -24,6 +24,7 @@ class Attributes {
   // programming error.
   int64_t Int(std::string_view name) const;
   double Float(std::string_view name) const;
+  const std::vector<int64_t>& Ints(std::string_view name) const;
   const std::vector<double>& Floats(std::string_view name) const;
 
   const std::vector<std::pair<std::string, AttributeValue>>& entries() const { return entries_; }

@@ -1,6 +1,9 @@
 // Kernel: one implementation of an op on one device. The planner asks it whether it accepts a call
 // and how much scratch it wants; the executor calls it with views into the arena. A kernel
 // allocates nothing.
+//
+// GPU code includes this header, so nothing that it includes may need fmt
+// (tests/style/gpu_includes.sh).
 #pragma once
 
 #include <cstddef>
@@ -76,24 +79,27 @@ struct Kernel {
   void (*run_group)(std::span<const KernelCall> calls) = nullptr;
 };
 
+inline std::string_view Always(const OpCall& /*call*/) { return {}; }
+
 // A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them,
+// `static std::string_view Declines(const OpCall&)`,
 // `static size_t ScratchBytes(const OpCall&, const KernelLimits&)`,
 // `static void RunGroup(std::span<const KernelCall>)` and `static constexpr std::string_view
 // kOption`, `static constexpr double kRounding`, `static constexpr bool kMixesOutputs`; MakeKernel
 // turns it into a row.
 template <class Type>
-constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
-                            std::string_view (*declines)(const OpCall&)) {
+constexpr Kernel MakeKernel(std::string_view name, DeviceKind device) {
   Kernel kernel;
   kernel.name = name;
   kernel.device = device;
-  kernel.declines = declines;
+  kernel.declines = &Always;
   kernel.run = &Type::Run;
+  if constexpr (requires { &Type::Declines; }) kernel.declines = &Type::Declines;
   if constexpr (requires { &Type::RunGroup; }) kernel.run_group = &Type::RunGroup;
   if constexpr (requires { Type::kOption; }) kernel.option = Type::kOption;
   if constexpr (requires { Type::kRounding; }) kernel.rounding = Type::kRounding;
   if constexpr (requires { Type::kMixesOutputs; }) kernel.mixes_outputs = Type::kMixesOutputs;
-  if constexpr (requires(OpCall call, KernelLimits limits) { Type::ScratchBytes(call, limits); }) {
+  if constexpr (requires { &Type::ScratchBytes; }) {
     kernel.scratch_bytes = &Type::ScratchBytes;
   } else {
     kernel.scratch_bytes = [](const OpCall&, const KernelLimits&) -> size_t { return 0; };
@@ -101,18 +107,13 @@ constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
   return kernel;
 }
 
-inline std::string_view Always(const OpCall& /*call*/) { return {}; }
+// The same with a reason to decline that is not the type's own.
+template <class Type>
+constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
+                            std::string_view (*declines)(const OpCall&)) {
+  Kernel kernel = MakeKernel<Type>(name, device);
+  kernel.declines = declines;
+  return kernel;
+}
 
 }  // namespace thimble
-
-// One row of an op's kernels.inc: KERNEL(cpu, ReluCpu, Always). Best first; the reference is
-// appended by the op's definition. Rows of devices that are not built vanish.
-#define KERNEL(device, type, declines) KERNEL_ON_##device(type, declines)
-#define KERNEL_ON_cpu(type, declines) \
-  ::thimble::MakeKernel<type>(#type, ::thimble::DeviceKind::kCpu, &declines),
-#ifdef THIMBLE_WITH_CUDA
-#define KERNEL_ON_cuda(type, declines) \
-  ::thimble::MakeKernel<type>(#type, ::thimble::DeviceKind::kCuda, &declines),
-#else
-#define KERNEL_ON_cuda(type, declines)
-#endif

@@ -1,14 +1,13 @@
 // OpDef: everything the engine knows about an op: its signature, shapes, gradient, cost, kernels.
 //
-//   OpDef MakeRelu() {
+//   OpDef Make_relu() {
 //     return OpDef("relu").Input("x").Output("y").ShapeRule(SameAs(0))
 //         .Gradient([](GradientBuilder& g) {
 //           g.AddTo("x", g.Emit("relu_grad", {g.Out("y"), g.GradOf("y")})[0]);
 //         })
 //         .OutputMayReuse("y", "x").Flops(PerOutputElement(1))
-//         .Kernels({
-//   #include "thimble/ops/relu/kernels.inc"
-//         }).Reference<ReluReference>();
+//         .CpuKernel<ReluCpu>("ReluCpu").CudaKernel<ReluCuda>("ReluCuda")
+//         .Reference<ReluReference>();
 //   }
 //
 // An op is one folder in ops/ and one line in ops/op_list.inc; dispatch, tests and tables follow
@@ -86,7 +85,7 @@ class OpDef {
   // Output shapes from input shapes and attributes, or why they do not go together.
   OpDef& ShapeRule(ShapeFunction rule);
   OpDef& Gradient(GradientFunction rule);
-  // For ops that nothing is differentiated through; the reason is shown to who tries.
+  // For ops without a gradient; the reason is shown when one is requested.
   OpDef& NoGradient(std::string reason);
   // The kernels work when both lie at the same address. The planner decides whether they do.
   OpDef& OutputMayReuse(std::string_view output, std::string_view input);
@@ -96,7 +95,14 @@ class OpDef {
   OpDef& RebuildWith(std::string op, const std::vector<std::string_view>& inputs,
                      const std::vector<std::string_view>& outputs);
   OpDef& Flops(FlopFunction flops);
-  OpDef& Kernels(std::vector<Kernel> kernels);
+  // One more kernel (see MakeKernel), best first. Plans are saved with its name. One of CUDA
+  // vanishes in builds without it, where nothing defines its functions.
+  template <class Type>
+  OpDef& CpuKernel(std::string_view name);
+  template <class Type>
+  OpDef& CudaKernel(std::string_view name);
+  OpDef& Kernels(std::vector<Kernel> kernels);  // in place of all there are
+  // The formula, which is the last kernel as well.
   template <class Formula>
   OpDef& Reference();
 
@@ -179,13 +185,27 @@ void RunReferenceAsKernel(const KernelCall& call) {
 
 }  // namespace internal
 
+template <class Type>
+OpDef& OpDef::CpuKernel(std::string_view name) {
+  kernels_.push_back(MakeKernel<Type>(name, DeviceKind::kCpu));
+  return *this;
+}
+
+template <class Type>
+OpDef& OpDef::CudaKernel([[maybe_unused]] std::string_view name) {
+#ifdef THIMBLE_WITH_CUDA
+  kernels_.push_back(MakeKernel<Type>(name, DeviceKind::kCuda));
+#endif
+  return *this;
+}
+
 template <class Formula>
 OpDef& OpDef::Reference() {
   reference_ = MakeReference<Formula>();
   struct AsKernel {
     static void Run(const KernelCall& call) { internal::RunReferenceAsKernel<Formula>(call); }
   };
-  kernels_.push_back(MakeKernel<AsKernel>("reference", DeviceKind::kCpu, &Always));
+  kernels_.push_back(MakeKernel<AsKernel>("reference", DeviceKind::kCpu));
   return *this;
 }
 

@@ -1,14 +1,17 @@
 // TensorView: where a tensor lies, its type and its shape. Owns nothing; always dense, row-major.
+// GPU code includes this header, so it must not need fmt.
 #pragma once
 
 #include <cstddef>
 #include <span>
 
-#include "thimble/base/check.h"
 #include "thimble/tensor/dtype.h"
 #include "thimble/tensor/shape.h"
 
 namespace thimble {
+
+// Names both types on standard error and aborts.
+[[noreturn]] void FailForOtherType(DType stored, DType asked_for);
 
 struct TensorView {
   void* data = nullptr;
@@ -22,8 +25,7 @@ struct TensorView {
   // write beside the tensor. For once per kernel, not once per element.
   template <class T>
   T* DataAs() const {
-    THIMBLE_CHECK(dtype == DTypeOf<T>(), "a tensor of {} was taken for one of {}", Name(dtype),
-                  Name(DTypeOf<T>()));
+    if (dtype != DTypeOf<T>()) FailForOtherType(dtype, DTypeOf<T>());
     return static_cast<T*>(data);
   }
   // All elements, likewise.

@@ -6,11 +6,14 @@ namespace thimble {
 namespace {
 
 TEST(Attributes, FindsByNameAndType) {
-  const Attributes attributes = {
-      {"stride", int64_t{2}}, {"epsilon", 1e-5}, {"mean", std::vector<double>{1, 2}}};
+  const Attributes attributes = {{"stride", int64_t{2}},
+                                 {"epsilon", 1e-5},
+                                 {"mean", std::vector<double>{1, 2}},
+                                 {"dims", std::vector<int64_t>{3, 4}}};
   EXPECT_EQ(attributes.Int("stride"), 2);
   EXPECT_EQ(attributes.Float("epsilon"), 1e-5);
   EXPECT_EQ(attributes.Floats("mean"), (std::vector<double>{1, 2}));
+  EXPECT_EQ(attributes.Ints("dims"), (std::vector<int64_t>{3, 4}));
   EXPECT_EQ(attributes.Find("padding"), nullptr);
 }
 
@@ -37,6 +40,8 @@ TEST(Attributes, ValuesAndTypesAreCompared) {
 TEST(Attributes, Prints) {
   EXPECT_EQ(ToString(Attributes{{"stride", int64_t{2}}, {"mean", std::vector<double>{1, 2.5}}}),
             "mean=[1, 2.5] stride=2");
+  EXPECT_EQ(ToString(Attributes{{"dims", std::vector<int64_t>{3, 4}}, {"epsilon", 0.5}}),
+            "dims=[3, 4] epsilon=0.5");
   EXPECT_EQ(ToString(Attributes()), "");
 }
 
@@ -47,6 +52,7 @@ TEST(AttributesDeathTest, MissingNameStops) {
 TEST(AttributesDeathTest, OtherTypeStops) {
   const Attributes attributes = {{"a", 1.0}};
   EXPECT_DEATH(static_cast<void>(attributes.Int("a")), "'a' has another type");
+  EXPECT_DEATH(static_cast<void>(attributes.Ints("a")), "'a' has another type");
 }
 
 }  // namespace

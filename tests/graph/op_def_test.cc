@@ -6,7 +6,33 @@
 #include "thimble/device/cpu/thread_pool.h"
 
 namespace thimble {
+
+// As in ops/: where there is no CUDA, nothing defines a kernel for it.
+struct PlantedCuda {
+  static std::string_view Declines(const OpCall& call);
+  static void Run(const KernelCall& call);
+};
+#ifdef THIMBLE_WITH_CUDA
+std::string_view PlantedCuda::Declines(const OpCall& /*call*/) { return "never"; }
+void PlantedCuda::Run(const KernelCall& /*call*/) {}
+constexpr bool kWithCuda = true;
+#else
+constexpr bool kWithCuda = false;
+#endif
+
 namespace {
+
+struct PlainKernel {
+  static void Run(const KernelCall& /*call*/) {}
+};
+
+struct PickyKernel : PlainKernel {
+  static constexpr std::string_view kOption = "picky";
+  static std::string_view Declines(const OpCall& /*call*/) { return "too odd"; }
+  static size_t ScratchBytes(const OpCall& /*call*/, const KernelLimits& limits) {
+    return 8 * static_cast<size_t>(limits.threads);
+  }
+};
 
 TEST(OpDef, KnowsItsPorts) {
   const OpRegistry ops = ToyOps();
@@ -36,6 +62,34 @@ TEST(OpDef, ReferenceIsTheLastKernel) {
   kernel.run({inputs, outputs, attributes, {}, pool});
   EXPECT_EQ(y[0], 10);
   EXPECT_EQ(y[1], 21);
+}
+
+TEST(OpDef, KernelsKeepTheirOrder) {
+  const OpDef op =
+      OpDef("op").CpuKernel<PickyKernel>("PickyKernel").CpuKernel<PlainKernel>("PlainKernel");
+  ASSERT_EQ(op.kernels().size(), 2U);
+  const Kernel& picky = op.kernels()[0];
+  const Kernel& plain = op.kernels()[1];
+  const Attributes attributes;
+  const OpCall call{{}, {}, attributes};
+  EXPECT_EQ(picky.name, "PickyKernel");
+  EXPECT_EQ(picky.device, DeviceKind::kCpu);
+  EXPECT_EQ(picky.option, "picky");
+  EXPECT_EQ(picky.declines(call), "too odd");
+  EXPECT_EQ(picky.scratch_bytes(call, {.threads = 3}), 24U);
+  EXPECT_EQ(plain.name, "PlainKernel");
+  EXPECT_EQ(plain.option, "");
+  EXPECT_EQ(plain.declines(call), "");
+  EXPECT_EQ(plain.scratch_bytes(call, {}), 0U);
+}
+
+TEST(OpDef, KernelsOfCudaVanishWithoutIt) {
+  const OpDef op =
+      OpDef("op").CudaKernel<PlantedCuda>("PlantedCuda").CpuKernel<PlainKernel>("PlainKernel");
+  EXPECT_EQ(op.kernels().size(), kWithCuda ? 2U : 1U);
+  EXPECT_EQ(op.kernels().back().name, "PlainKernel");
+  EXPECT_EQ(op.kernels().front().name, kWithCuda ? "PlantedCuda" : "PlainKernel");
+  EXPECT_EQ(op.kernels().front().device, kWithCuda ? DeviceKind::kCuda : DeviceKind::kCpu);
 }
 
 TEST(OpDef, CountsFlops) {

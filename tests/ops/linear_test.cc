@@ -26,7 +26,7 @@ struct Layer {
   Shape x;
   int64_t outputs;
 
-  std::vector<double> SampleDims() const { return {x.dims().begin() + 1, x.dims().end()}; }
+  std::vector<int64_t> SampleDims() const { return {x.dims().begin() + 1, x.dims().end()}; }
   int64_t features() const { return Shape(x.dims().subspan(1)).elements(); }
   Shape w() const { return {outputs, features()}; }
   Shape dy() const { return {x[0], outputs}; }
@@ -106,11 +106,11 @@ TEST(LinearTest, GradientsCheckTheirShapes) {
   outputs.inputs[1] = {2, 6};
   EXPECT_EQ(ShapeError(outputs), "dy (2, 6) has 6 outputs, w (5, 24) expects 5");
   OpCase input = good.GradInput();
-  input.attributes.Set("sample_dims", std::vector<double>{5, 5});
+  input.attributes.Set("sample_dims", std::vector<int64_t>{5, 5});
   EXPECT_EQ(ShapeError(input), "sample_dims give 25 features, w (5, 24) expects 24");
-  input.attributes.Set("sample_dims", std::vector<double>{-24});
+  input.attributes.Set("sample_dims", std::vector<int64_t>{-24});
   EXPECT_EQ(ShapeError(input), "sample_dims has an entry -24");
-  input.attributes.Set("sample_dims", std::vector<double>{});
+  input.attributes.Set("sample_dims", std::vector<int64_t>{});
   EXPECT_EQ(ShapeError(input), "sample_dims has 0 entries, expected 1 to 4");
 }
 

@@ -33,7 +33,9 @@ expect() {
 }
 
 plant
-for check in include_arrows test_twins file_sizes fuzz_targets; do expect pass "$check" "a clean tree"; done
+for check in include_arrows gpu_includes test_twins file_sizes fuzz_targets; do
+  expect pass "$check" "a clean tree"
+done
 
 echo '#include "thimble/ops/relu/relu.h"' >>src/base/twin.h
 expect fail include_arrows "a wrong arrow"
@@ -49,6 +51,19 @@ for ending in cu cuh inc; do
 done
 mkdir src/new && echo '#include "thimble/base/twin.h"' >src/new/new.cc
 expect fail include_arrows "a folder that the table does not know"
+
+echo '#include <fmt/format.h>' >>src/base/twin.h
+expect pass gpu_includes "fmt in a header that GPU code does not include"
+echo '#include "thimble/base/twin.h"' >src/ops/relu/relu_cuda.cu
+expect pass gpu_includes "GPU code that includes no library"
+echo '#include "thimble/base/twin.h"' >src/ops/relu/relu_cuda.cu
+echo '#include <fmt/format.h>' >>src/base/twin.h
+expect fail gpu_includes "GPU code that reaches fmt by a header"
+echo '  #  include <hwy/highway.h>' >src/ops/relu/relu_cuda.cu
+expect fail gpu_includes "GPU code that includes a library itself"
+mkdir src/graph && echo '#include "thimble/base/twin.h"' >src/graph/kernel.h
+echo '#include <fmt/format.h>' >>src/base/twin.h
+expect fail gpu_includes "fmt behind graph/kernel.h"
 
 rm tests/base/twin_test.cc
 expect fail test_twins "a source without a twin"

@@ -1,13 +1,22 @@
 // accumulate: the sum of gradients over the parts of a batch: next = seen == 0 ? x : sum + x. What
 // `sum` holds before the first part is never looked at, so nothing has to clear it.
+#include "thimble/ops/accumulate/accumulate.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/accumulate/accumulate_cpu.h"
-#include "thimble/ops/accumulate/accumulate_cuda.h"
-#include "thimble/ops/accumulate/reference.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 namespace {
+
+struct AccumulateReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const bool first = call.template InAs<int32_t>(2)[0] == 0;
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      call.Out(0)[i] = first ? call.In(1)[i] : call.In(0)[i] + call.In(1)[i];
+    }
+  }
+};
 
 Result<std::vector<Shape>> AccumulateShapes(const OpCall& call) {
   THIMBLE_TRY(RequireShape("x", call.inputs[1], call.inputs[0]));
@@ -27,9 +36,8 @@ OpDef Make_accumulate() {
       .NoGradient("sums over parts of a batch are not differentiated")
       .OutputMayReuse("next", "sum")
       .Flops(PerOutputElement(1))
-      .Kernels({
-#include "thimble/ops/accumulate/kernels.inc"
-      })
+      .CpuKernel<AccumulateCpu>("AccumulateCpu")
+      .CudaKernel<AccumulateCuda>("AccumulateCuda")
       .Reference<AccumulateReference>();
 }
 

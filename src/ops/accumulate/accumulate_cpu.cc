@@ -1,9 +1,8 @@
-#include "thimble/ops/accumulate/accumulate_cpu.h"
-
 #include <cstring>
 
 #include "thimble/device/cpu/parallel_elements.h"
-#include "thimble/ops/add/add_cpu.h"
+#include "thimble/ops/accumulate/accumulate.h"
+#include "thimble/ops/add/add.h"
 
 namespace thimble {
 

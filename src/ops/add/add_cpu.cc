@@ -1,6 +1,5 @@
-#include "thimble/ops/add/add_cpu.h"
-
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/ops/add/add.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/add/add_cpu.cc"

@@ -1,9 +1,7 @@
-#include "thimble/ops/avg_pool2d/avg_pool2d_cpu.h"
-
 #include <algorithm>
 
 #include "thimble/device/cpu/parallel_elements.h"
-#include "thimble/ops/avg_pool2d/pool_window.h"
+#include "thimble/ops/avg_pool2d/avg_pool2d.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/avg_pool2d/avg_pool2d_cpu.cc"

@@ -7,9 +7,9 @@
 // then (parts, C).
 //
 // Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
+#include "thimble/ops/batch_norm/batch_norm.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/batch_norm/batch_norm_cpu.h"
-#include "thimble/ops/batch_norm/batch_norm_cuda.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
 #include "thimble/ops/batch_norm/reference.h"
 #include "thimble/ops/shape_rules.h"
@@ -68,9 +68,8 @@ OpDef Make_batch_norm() {
       .RebuildWith("batch_norm_eval", {"x", "gamma", "beta"}, {"mean", "variance"})
       // Statistics 5 (centre, sum, square, sum, merge), normalizing 3, comparing 1.
       .Flops(PerElementAndRelu(8, 1))
-      .Kernels({
-#include "thimble/ops/batch_norm/kernels.inc"
-      })
+      .CpuKernel<BatchNormCpu>("BatchNormCpu")
+      .CudaKernel<BatchNormCuda>("BatchNormCuda")
       .Reference<BatchNormReference>();
 }
 
@@ -103,9 +102,8 @@ OpDef Make_batch_norm_grad() {
       .ShapeRule(BatchNormGradShapes)
       // Sums 4, combining 5; for ReLU each pass scales, shifts and compares.
       .Flops(PerElementAndRelu(9, 6))
-      .Kernels({
-#include "thimble/ops/batch_norm/grad_kernels.inc"
-      })
+      .CpuKernel<BatchNormGradCpu>("BatchNormGradCpu")
+      .CudaKernel<BatchNormGradCuda>("BatchNormGradCuda")
       .Reference<BatchNormGradReference>();
 }
 
@@ -116,9 +114,8 @@ OpDef Make_batch_norm_grad_add() {
       .ShapeRule(BatchNormGradAddShapes)
       .OutputMayReuse("dx", "other")
       .Flops(PerElementAndRelu(10, 6))
-      .Kernels({
-#include "thimble/ops/batch_norm/grad_add_kernels.inc"
-      })
+      .CpuKernel<BatchNormGradAddCpu>("BatchNormGradAddCpu")
+      .CudaKernel<BatchNormGradAddCuda>("BatchNormGradAddCuda")
       .Reference<BatchNormGradAddReference>();
 }
 

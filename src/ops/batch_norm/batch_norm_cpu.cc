@@ -1,9 +1,8 @@
-#include "thimble/ops/batch_norm/batch_norm_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "thimble/device/cpu/thread_pool.h"
+#include "thimble/ops/batch_norm/batch_norm.h"
 #include "thimble/ops/batch_norm/channel_passes.h"
 
 namespace thimble {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "thimble/ops/batch_norm/batch_norm.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
@@ -14,17 +15,13 @@ Result<Shape> ChannelShape(const Shape& x) {
   return Shape{x[x.rank() - 1]};
 }
 
-NearlyEqualParts SampleParts(const Shape& x, int64_t group) {
-  return group == 0 ? NearlyEqualParts{x[0], 1} : CutNearlyEqually(x[0], group);
-}
-
 Result<Shape> StatisticsShape(const OpCall& call) {
   const Shape& x = call.inputs[0];
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(x));
   const int64_t group = call.attributes.Int("group");
   THIMBLE_TRY(RequireAtLeast("group", group, 0));
   if (group == 0) return channels;
-  return Shape{SampleParts(x, group).parts, channels[0]};
+  return Shape{SampleParts(x, call.attributes).parts, channels[0]};
 }
 
 Result<void> RequireShapes(std::initializer_list<std::string_view> names,

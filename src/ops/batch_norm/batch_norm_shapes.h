@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
 
@@ -14,13 +13,6 @@ namespace thimble {
 
 // (C) for x of shape (..., C) with at least two dimensions.
 Result<Shape> ChannelShape(const Shape& x);
-
-// How the samples, the first dimension of x, are normalised: each part by statistics of its own.
-// One part of all samples where attribute `group` is 0, otherwise parts of at most `group` samples.
-NearlyEqualParts SampleParts(const Shape& x, int64_t group);
-inline NearlyEqualParts SampleParts(const Shape& x, const Attributes& attributes) {
-  return SampleParts(x, attributes.Int("group"));
-}
 
 // The shape of x's mean and variance: (C) where `group` is 0, otherwise (parts, C).
 Result<Shape> StatisticsShape(const OpCall& call);

@@ -4,16 +4,8 @@
 #include <cmath>
 
 #include "thimble/device/cpu/parallel_elements.h"
-#include "thimble/ops/batch_norm/batch_norm_shapes.h"
+#include "thimble/ops/batch_norm/batch_norm.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "thimble/ops/batch_norm/channel_passes.cc"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
-#include "thimble/ops/batch_norm/channel_passes-inl.h"
-
-#if HWY_ONCE
 namespace thimble {
 namespace {
 
@@ -117,12 +109,6 @@ void MergeParts(ThreadPool& pool, const ChannelRows& rows, const double* partial
 
 }  // namespace
 
-HWY_EXPORT(MeasureRows);
-HWY_EXPORT(NormalizeRows);
-HWY_EXPORT(SumRowGradients);
-HWY_EXPORT(CombineRowGradients);
-HWY_EXPORT(ScaleRowGradients);
-
 RowChunks::RowChunks(size_t num_rows, size_t channels)
     : rows(num_rows),
       rows_per_chunk(RowsPerChunk(num_rows, channels)),
@@ -148,8 +134,7 @@ void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, 
   const size_t channels = rows.channels;
   ForEachChunk(pool, rows, [&](const Chunk& chunk) {
     double* partial = partials + 2 * chunk.index * channels;
-    HWY_DYNAMIC_DISPATCH(MeasureRows)
-    (x + chunk.begin * channels, chunk.count, channels, partial, partial + channels);
+    MeasureRows(x + chunk.begin * channels, chunk.count, channels, partial, partial + channels);
   });
   MergeParts(pool, rows, partials, mean, squares, MergeMeasures);
 }
@@ -158,8 +143,7 @@ void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelN
                        const float* x, float* y) {
   ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * rows.channels;
-    HWY_DYNAMIC_DISPATCH(NormalizeRows)
-    (OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, y + first);
+    NormalizeRows(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, y + first);
   });
 }
 
@@ -170,9 +154,8 @@ void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Channe
   ForEachChunk(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * channels;
     double* partial = partials + 2 * chunk.index * channels;
-    HWY_DYNAMIC_DISPATCH(SumRowGradients)
-    (OfPart(norm, rows, chunk.part), chunk.count, channels, x + first, dy + first, partial,
-     partial + channels);
+    SumRowGradients(OfPart(norm, rows, chunk.part), chunk.count, channels, x + first, dy + first,
+                    partial, partial + channels);
   });
   MergeParts(pool, rows, partials, sum_dy, sum_product, MergeSums);
 }
@@ -183,9 +166,9 @@ void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Ch
   ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * rows.channels;
     const size_t statistic = chunk.part * rows.channels;
-    HWY_DYNAMIC_DISPATCH(CombineRowGradients)
-    (OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, dy + first,
-     offset + statistic, slope + statistic, other == nullptr ? nullptr : other + first, dx + first);
+    CombineRowGradients(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first,
+                        dy + first, offset + statistic, slope + statistic,
+                        other == nullptr ? nullptr : other + first, dx + first);
   });
 }
 
@@ -193,10 +176,9 @@ void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Chan
                            const float* x, const float* dy, float* dx) {
   ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * rows.channels;
-    HWY_DYNAMIC_DISPATCH(ScaleRowGradients)
-    (OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, dy + first, dx + first);
+    ScaleRowGradients(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first,
+                      dy + first, dx + first);
   });
 }
 
 }  // namespace thimble
-#endif  // HWY_ONCE

@@ -15,6 +15,7 @@
 
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/graph/attributes.h"
+#include "thimble/ops/batch_norm/row_passes.h"
 #include "thimble/tensor/shape.h"
 
 namespace thimble {
@@ -59,15 +60,6 @@ struct ChannelRows {
   ChannelRows(const Shape& x, const NearlyEqualParts& parts);
 };
 
-// n(x) = (x - mean) * scale + shift, and y = n(x) or, with ReLU, max(n(x), 0). Where a gradient is
-// asked for, dy below is the one that comes through ReLU: zero where n(x) <= 0.
-struct ChannelNorm {
-  const float* mean;   // (parts, C)
-  const float* scale;  // (parts, C)
-  const float* shift;  // (C)
-  bool relu;
-};
-
 // gamma / sqrt(variance + epsilon), the scale of a channel. Forward and backward both ask here, so
 // that both see ReLU switch at the same x.
 float ChannelScale(float gamma, float variance, double epsilon);
@@ -77,7 +69,8 @@ float ChannelScale(float gamma, float variance, double epsilon);
 void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
                      double* mean, double* squares);
 
-// y as above; y may be x.
+// y as row_passes.h has it; y may be x. Here and below mean and scale of a ChannelNorm are (parts,
+// C).
 void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                        const float* x, float* y);
 

@@ -1,12 +1,45 @@
 // Norms by known statistics on a GPU, and the choice of the kernel that suits a norm.
+//
+// x, y, dy, dx, other: (rows, C), at multiples of 16 bytes; mean and variance: (parts, C); all
+// other arrays: (C). Outputs may overwrite inputs where the ops allow it.
 #pragma once
 
 #include <type_traits>
 
-#include "thimble/ops/batch_norm/batch_norm_device.h"
+#include "thimble/ops/batch_norm/batch_norm.h"
 #include "thimble/ops/batch_norm/channel_norm.cuh"
 
 namespace thimble {
+
+// A norm by statistics that are known.
+struct KnownNorm {
+  const float* gamma;
+  const float* beta;
+  const float* mean;
+  const float* variance;
+  double epsilon;
+  bool relu;
+};
+
+struct BatchNormGradArrays {
+  const float* x;
+  const float* dy;
+  const float* other;  // null, or what is added to dx
+  double* partials;    // scratch: blocks.num_partials()
+  float* dx;
+  float* dgamma;
+  float* dbeta;
+};
+
+// For x of shape (..., C), its samples in the parts that attribute `group` asks for.
+ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes);
+// y from statistics that are known, in the bits of batch_norm.
+void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
+                     const float* x, float* y);
+// The gradient where the statistics are constants, without `other`. Two launches: sums of the
+// chunks; merging them and combining.
+void LaunchBatchNormEvalGrad(cudaStream_t stream, const ChannelBlocks& blocks,
+                             const KnownNorm& norm, const BatchNormGradArrays& arrays);
 
 // The second warp loads, while the first may have sums to finish.
 inline constexpr int kLoadingThread = 32;

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "thimble/graph/reference.h"
-#include "thimble/ops/batch_norm/batch_norm_shapes.h"
+#include "thimble/ops/batch_norm/batch_norm.h"
 
 namespace thimble {
 

@@ -1,15 +1,69 @@
 // batch_norm_eval: normalizes each channel by given (running) statistics, which are constants here:
 // evaluation, and training with frozen statistics. With relu=1 what is below zero becomes zero.
 // With group=m the statistics are (parts, C), those of batch_norm's parts, and y is in its bits.
+#include "thimble/ops/batch_norm_eval/batch_norm_eval.h"
+
+#include <algorithm>
+#include <cmath>
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/batch_norm/batch_norm_cuda.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
-#include "thimble/ops/batch_norm_eval/batch_norm_eval_cpu.h"
-#include "thimble/ops/batch_norm_eval/batch_norm_eval_cuda.h"
-#include "thimble/ops/batch_norm_eval/reference.h"
+#include "thimble/ops/batch_norm/reference.h"
 
 namespace thimble {
 namespace {
+
+struct BatchNormEvalReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    ForEachChannelPart(call.op, [&](const ChannelPart& part) { RunPart(call, part); });
+  }
+
+ private:
+  template <class T>
+  static void RunPart(const ReferenceCall<T>& call, const ChannelPart& part) {
+    using std::sqrt;
+    const T epsilon = T(call.op.attributes.Float("epsilon"));
+    const T mean = call.In(3)[part.statistic];
+    const T scale = call.In(1)[part.channel] / sqrt(call.In(4)[part.statistic] + epsilon);
+    const T beta = call.In(2)[part.channel];
+    part.ForEach([&](int64_t i) {
+      const T normalized = (call.In(0)[i] - mean) * scale + beta;
+      call.Out(0)[i] = BehindRelu(call.op.attributes, normalized, normalized);
+    });
+  }
+};
+
+struct BatchNormEvalGradReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const int64_t channels = call.in_shape(1)[0];
+    std::fill_n(call.Out(1), channels, T(0));
+    std::fill_n(call.Out(2), channels, T(0));
+    ForEachChannelPart(call.op, [&](const ChannelPart& part) { RunPart(call, part); });
+  }
+
+ private:
+  template <class T>
+  static void RunPart(const ReferenceCall<T>& call, const ChannelPart& part) {
+    using std::sqrt;
+    const T epsilon = T(call.op.attributes.Float("epsilon"));
+    const T deviation = sqrt(call.In(4)[part.statistic] + epsilon);
+    const T scale = call.In(1)[part.channel] / deviation;
+    T dgamma = T(0);
+    T dbeta = T(0);
+    part.ForEach([&](int64_t i) {
+      const T centred = call.In(0)[i] - call.In(3)[part.statistic];
+      const T normalized = centred * scale + call.In(2)[part.channel];
+      const T dy = BehindRelu(call.op.attributes, normalized, call.In(5)[i]);
+      dgamma += dy * centred / deviation;
+      dbeta += dy;
+      call.Out(0)[i] = dy * scale;
+    });
+    call.Out(1)[part.channel] += dgamma;
+    call.Out(2)[part.channel] += dbeta;
+  }
+};
 
 Result<std::vector<Shape>> BatchNormEvalShapes(const OpCall& call) {
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
@@ -45,9 +99,8 @@ OpDef Make_batch_norm_eval() {
       })
       .OutputMayReuse("y", "x")
       .Flops(PerElementAndRelu(3, 1))
-      .Kernels({
-#include "thimble/ops/batch_norm_eval/kernels.inc"
-      })
+      .CpuKernel<BatchNormEvalCpu>("BatchNormEvalCpu")
+      .CudaKernel<BatchNormEvalCuda>("BatchNormEvalCuda")
       .Reference<BatchNormEvalReference>();
 }
 
@@ -71,9 +124,8 @@ OpDef Make_batch_norm_eval_grad() {
       .OutputMayReuse("dx", "x")
       // Sums 4, scaling 1; for ReLU both passes normalize and compare.
       .Flops(PerElementAndRelu(5, 7))
-      .Kernels({
-#include "thimble/ops/batch_norm_eval/grad_kernels.inc"
-      })
+      .CpuKernel<BatchNormEvalGradCpu>("BatchNormEvalGradCpu")
+      .CudaKernel<BatchNormEvalGradCuda>("BatchNormEvalGradCuda")
       .Reference<BatchNormEvalGradReference>();
 }
 

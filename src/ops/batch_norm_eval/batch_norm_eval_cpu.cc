@@ -1,9 +1,8 @@
-#include "thimble/ops/batch_norm_eval/batch_norm_eval_cpu.h"
-
 #include <cmath>
 
 #include "thimble/device/cpu/thread_pool.h"
 #include "thimble/ops/batch_norm/channel_passes.h"
+#include "thimble/ops/batch_norm_eval/batch_norm_eval.h"
 
 namespace thimble {
 namespace {

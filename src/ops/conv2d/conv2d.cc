@@ -1,13 +1,12 @@
 // conv2d: y = x convolved with w, no bias; NHWC. Both gradients are products of dy with the other
 // input. conv2d_add: the same plus an array of y's shape, a residual network's shortcut, in one
 // pass.
+#include "thimble/ops/conv2d/conv2d.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/conv2d/conv2d_add_cpu.h"
-#include "thimble/ops/conv2d/conv2d_cpu.h"
 #include "thimble/ops/conv2d/cuda/conv2d_cuda.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/reference.h"
-#include "thimble/ops/conv2d/winograd/winograd_cpu.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
@@ -68,9 +67,12 @@ OpDef Make_conv2d() {
       .ShapeRule(ShapeFrom(&Conv2dGeometryOf, &Conv2dGeometry::y_shape))
       .Gradient(&Conv2dGradient)
       .Flops(FlopsFrom(&Conv2dGeometryOf))
-      .Kernels({
-#include "thimble/ops/conv2d/kernels.inc"
-      })
+      .CpuKernel<Conv2dWinogradCpu>("Conv2dWinogradCpu")
+      .CpuKernel<Conv2dCpu>("Conv2dCpu")
+      .CudaKernel<Conv2dFp32Cuda>("Conv2dFp32Cuda")
+      .CudaKernel<Conv2dPlainFp32Cuda>("Conv2dPlainFp32Cuda")
+      .CudaKernel<Conv2dTf32Cuda>("Conv2dTf32Cuda")
+      .CudaKernel<Conv2dPlainCuda>("Conv2dPlainCuda")
       .Reference<Conv2dReference>();
 }
 
@@ -87,9 +89,12 @@ OpDef Make_conv2d_add() {
       .Flops([](const OpCall& call) {
         return Conv2dGeometryOf(call).value().flops() + call.outputs[0].elements();
       })
-      .Kernels({
-#include "thimble/ops/conv2d/add_kernels.inc"
-      })
+      .CpuKernel<Conv2dAddWinogradCpu>("Conv2dAddWinogradCpu")
+      .CpuKernel<Conv2dAddCpu>("Conv2dAddCpu")
+      .CudaKernel<Conv2dAddFp32Cuda>("Conv2dAddFp32Cuda")
+      .CudaKernel<Conv2dAddPlainFp32Cuda>("Conv2dAddPlainFp32Cuda")
+      .CudaKernel<Conv2dAddTf32Cuda>("Conv2dAddTf32Cuda")
+      .CudaKernel<Conv2dAddPlainCuda>("Conv2dAddPlainCuda")
       .Reference<Conv2dAddReference>();
 }
 
@@ -105,9 +110,12 @@ OpDef Make_conv2d_grad_weight() {
       .ShapeRule(ShapeFrom(&Conv2dGradWeightGeometryOf, &Conv2dGeometry::w_shape))
       .NoGradient("second derivatives are not supported")
       .Flops(FlopsFrom(&Conv2dGradWeightGeometryOf))
-      .Kernels({
-#include "thimble/ops/conv2d/grad_weight_kernels.inc"
-      })
+      .CpuKernel<Conv2dGradWeightWinogradCpu>("Conv2dGradWeightWinogradCpu")
+      .CpuKernel<Conv2dGradWeightCpu>("Conv2dGradWeightCpu")
+      .CudaKernel<Conv2dGradWeightFp32Cuda>("Conv2dGradWeightFp32Cuda")
+      .CudaKernel<Conv2dGradWeightPlainFp32Cuda>("Conv2dGradWeightPlainFp32Cuda")
+      .CudaKernel<Conv2dGradWeightTf32Cuda>("Conv2dGradWeightTf32Cuda")
+      .CudaKernel<Conv2dGradWeightPlainCuda>("Conv2dGradWeightPlainCuda")
       .Reference<Conv2dGradWeightReference>();
 }
 
@@ -123,9 +131,12 @@ OpDef Make_conv2d_grad_input() {
       .ShapeRule(ShapeFrom(&Conv2dGradInputGeometryOf, &Conv2dGeometry::x_shape))
       .NoGradient("second derivatives are not supported")
       .Flops(FlopsFrom(&Conv2dGradInputGeometryOf))
-      .Kernels({
-#include "thimble/ops/conv2d/grad_input_kernels.inc"
-      })
+      .CpuKernel<Conv2dGradInputWinogradCpu>("Conv2dGradInputWinogradCpu")
+      .CpuKernel<Conv2dGradInputCpu>("Conv2dGradInputCpu")
+      .CudaKernel<Conv2dGradInputFp32Cuda>("Conv2dGradInputFp32Cuda")
+      .CudaKernel<Conv2dGradInputPlainFp32Cuda>("Conv2dGradInputPlainFp32Cuda")
+      .CudaKernel<Conv2dGradInputTf32Cuda>("Conv2dGradInputTf32Cuda")
+      .CudaKernel<Conv2dGradInputPlainCuda>("Conv2dGradInputPlainCuda")
       .Reference<Conv2dGradInputReference>();
 }
 

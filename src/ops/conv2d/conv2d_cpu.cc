@@ -1,5 +1,7 @@
-#include "thimble/ops/conv2d/conv2d_cpu.h"
+#include <array>
 
+#include "thimble/ops/add/add.h"
+#include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/line_convolution.h"
 
@@ -26,6 +28,11 @@ LinePhase Windows(const Conv2dGeometry& g, float* y) {
                   .pixel_stride = g.out_channels}};
 }
 
+void AddOther(const KernelCall& call) {
+  const std::array<TensorView, 2> inputs = {call.outputs[0], call.inputs[2]};
+  AddCpu::Run({inputs, call.outputs, call.attributes, {}, call.pool, call.stream});
+}
+
 }  // namespace
 
 size_t Conv2dCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
@@ -45,6 +52,16 @@ void Conv2dCpu::Run(const KernelCall& call) {
   const auto weights = [&](size_t /*phase*/, const MatrixBlock& block, float* panel,
                            size_t stride) { w(block, panel, stride); };
   RunLineConvolution({{&windows, 1}, g.out_channels, x, weights}, call.scratch, call.pool);
+}
+
+void Conv2dAddCpu::Run(const KernelCall& call) {
+  Conv2dCpu::Run(call);
+  AddOther(call);
+}
+
+void Conv2dAddWinogradCpu::Run(const KernelCall& call) {
+  Conv2dWinogradCpu::Run(call);
+  AddOther(call);
 }
 
 }  // namespace thimble

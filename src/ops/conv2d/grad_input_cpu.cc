@@ -5,7 +5,7 @@
 #include <array>
 #include <span>
 
-#include "thimble/ops/conv2d/conv2d_cpu.h"
+#include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/line_convolution.h"
 

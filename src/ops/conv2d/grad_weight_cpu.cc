@@ -7,7 +7,7 @@
 #include "thimble/device/cpu/gemm/outer_product.h"
 #include "thimble/device/cpu/gemm/packer.h"
 #include "thimble/device/cpu/thread_pool.h"
-#include "thimble/ops/conv2d/conv2d_cpu.h"
+#include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/grad_weight_blocks.h"
 #include "thimble/ops/conv2d/line_packer.h"
 

@@ -1,9 +1,7 @@
-#include "thimble/ops/dropout/dropout_cpu.h"
-
 #include <algorithm>
 
 #include "thimble/device/cpu/parallel_elements.h"
-#include "thimble/ops/dropout/dropout_call.h"
+#include "thimble/ops/dropout/dropout.h"
 
 // Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
 #undef HWY_TARGET_INCLUDE

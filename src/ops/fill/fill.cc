@@ -1,9 +1,21 @@
 // fill: one constant number; the seed that backward starts from.
+#include "thimble/ops/fill/fill.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/fill/fill_cuda.h"
-#include "thimble/ops/fill/reference.h"
 
 namespace thimble {
+namespace {
+
+struct FillReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      call.Out(0)[i] = T(call.op.attributes.Float("value"));
+    }
+  }
+};
+
+}  // namespace
 
 // One number is no work for vectors or threads: the reference is the CPU's only kernel.
 OpDef Make_fill() {
@@ -14,9 +26,7 @@ OpDef Make_fill() {
           [](const OpCall&) -> Result<std::vector<Shape>> { return std::vector<Shape>{Shape{1}}; })
       .NoGradient("a constant depends on nothing")
       .Flops([](const OpCall&) -> int64_t { return 0; })
-      .Kernels({
-#include "thimble/ops/fill/kernels.inc"
-      })
+      .CudaKernel<FillCuda>("FillCuda")
       .Reference<FillReference>();
 }
 

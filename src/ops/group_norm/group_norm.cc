@@ -6,10 +6,10 @@
 // batch into parts changes nothing but the order in which dgamma and dbeta are summed.
 //
 // Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
+#include "thimble/ops/group_norm/group_norm.h"
+
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/batch_norm/batch_norm_shapes.h"
-#include "thimble/ops/group_norm/group_norm_cpu.h"
-#include "thimble/ops/group_norm/group_norm_cuda.h"
 #include "thimble/ops/group_norm/reference.h"
 #include "thimble/ops/shape_rules.h"
 
@@ -118,9 +118,8 @@ OpDef Make_group_norm() {
       .RebuildWith("group_norm_apply", {"x", "gamma", "beta"}, {"mean", "variance"})
       // Statistics 5 (centre, sum, square, sum, merge), normalizing 3, comparing 1.
       .Flops(PerElementAndRelu(8, 1))
-      .Kernels({
-#include "thimble/ops/group_norm/kernels.inc"
-      })
+      .CpuKernel<GroupNormCpu>("GroupNormCpu")
+      .CudaKernel<GroupNormCuda>("GroupNormCuda")
       .Reference<GroupNormReference>();
 }
 
@@ -134,9 +133,8 @@ OpDef Make_group_norm_apply() {
       .NoGradient("it makes a value again; group_norm has the gradient")
       .OutputMayReuse("y", "x")
       .Flops(PerElementAndRelu(3, 1))
-      .Kernels({
-#include "thimble/ops/group_norm/apply_kernels.inc"
-      })
+      .CpuKernel<GroupNormApplyCpu>("GroupNormApplyCpu")
+      .CudaKernel<GroupNormApplyCuda>("GroupNormApplyCuda")
       .Reference<GroupNormApplyReference>();
 }
 
@@ -145,9 +143,8 @@ OpDef Make_group_norm_grad() {
       .ShapeRule(GroupNormGradShapes)
       // Sums 4, combining 5; for ReLU each pass scales, shifts and compares.
       .Flops(PerElementAndRelu(9, 6))
-      .Kernels({
-#include "thimble/ops/group_norm/grad_kernels.inc"
-      })
+      .CpuKernel<GroupNormGradCpu>("GroupNormGradCpu")
+      .CudaKernel<GroupNormGradCuda>("GroupNormGradCuda")
       .Reference<GroupNormGradReference>();
 }
 
@@ -158,9 +155,8 @@ OpDef Make_group_norm_grad_add() {
       .ShapeRule(GroupNormGradAddShapes)
       .OutputMayReuse("dx", "other")
       .Flops(PerElementAndRelu(10, 6))
-      .Kernels({
-#include "thimble/ops/group_norm/grad_add_kernels.inc"
-      })
+      .CpuKernel<GroupNormGradAddCpu>("GroupNormGradAddCpu")
+      .CudaKernel<GroupNormGradAddCuda>("GroupNormGradAddCuda")
       .Reference<GroupNormGradAddReference>();
 }
 

@@ -1,8 +1,7 @@
-#include "thimble/ops/group_norm/group_norm_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "thimble/ops/group_norm/group_norm.h"
 #include "thimble/ops/group_norm/sample_passes.h"
 
 namespace thimble {

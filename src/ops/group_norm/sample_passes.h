@@ -8,7 +8,8 @@
 #include <cstddef>
 
 #include "thimble/device/cpu/thread_pool.h"
-#include "thimble/ops/batch_norm/channel_passes.h"
+#include "thimble/ops/batch_norm/row_passes.h"
+#include "thimble/tensor/shape.h"
 
 namespace thimble {
 
@@ -33,7 +34,7 @@ struct SampleChunks {
 void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, const float* x,
                   double* mean, double* squares);
 
-// y = n(x) or, with ReLU, max(n(x), 0), as channel_passes.h has it; y may be x.
+// y = n(x) or, with ReLU, max(n(x), 0), as row_passes.h has it; y may be x.
 void NormalizeChunk(const SampleChunks& cut, size_t sample, size_t chunk, const ChannelNorm& norm,
                     const float* x, float* y);
 

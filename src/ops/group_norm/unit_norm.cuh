@@ -1,5 +1,8 @@
 // What forward and backward of group norm share on a GPU: the sums of a block and the formulas, so
 // that what forward computes and what backward compares with zero are the same bits.
+//
+// x, y, dy, dx, other: (B, rows, C), at multiples of 16 bytes; gamma, beta, dgamma, dbeta: (C);
+// mean, variance: (B, groups). Outputs may overwrite inputs where the ops allow it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -7,9 +10,36 @@
 #include <type_traits>
 
 #include "thimble/ops/batch_norm/channel_rows.cuh"
-#include "thimble/ops/group_norm/group_norm_device.h"
+#include "thimble/ops/group_norm/group_blocks.h"
+#include "thimble/ops/group_norm/group_norm.h"
+#include "thimble/ops/group_norm/group_sizes.h"
 
 namespace thimble {
+
+inline GroupBlocks GroupBlocksFor(const Shape& x, const Attributes& attributes) {
+  const GroupSizes sizes(x, attributes.Int("groups"));
+  return {sizes.samples, sizes.rows, sizes.channels, sizes.groups};
+}
+
+// A norm by statistics that are known.
+struct KnownGroupNorm {
+  const float* gamma;
+  const float* beta;
+  const float* mean;
+  const float* variance;
+  double epsilon;
+  bool relu;
+};
+
+// From the inputs, which begin with x, gamma, beta, mean, variance.
+inline KnownGroupNorm KnownNormOf(const KernelCall& call) {
+  return {.gamma = call.In<float>(1),
+          .beta = call.In<float>(2),
+          .mean = call.In<float>(3),
+          .variance = call.In<float>(4),
+          .epsilon = call.attributes.Float("epsilon"),
+          .relu = call.attributes.Int("relu") != 0};
+}
 
 struct TwoSums {
   double first = 0;

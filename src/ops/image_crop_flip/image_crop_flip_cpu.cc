@@ -1,7 +1,6 @@
-#include "thimble/ops/image_crop_flip/image_crop_flip_cpu.h"
-
 #include "thimble/base/augmentation.h"
 #include "thimble/device/cpu/thread_pool.h"
+#include "thimble/ops/image_crop_flip/image_crop_flip.h"
 
 namespace thimble {
 

@@ -1,12 +1,24 @@
 // image_normalize: pixels as bytes to floats, y = (x - mean[c]) / std[c]; mean and std in 0..255.
+#include "thimble/ops/image_normalize/image_normalize.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/image_normalize/image_normalize_cpu.h"
-#include "thimble/ops/image_normalize/image_normalize_cuda.h"
-#include "thimble/ops/image_normalize/reference.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 namespace {
+
+struct ImageNormalizeReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const std::vector<double>& mean = call.op.attributes.Floats("mean");
+    const std::vector<double>& deviation = call.op.attributes.Floats("std");
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      const size_t channel = static_cast<size_t>(i) % mean.size();
+      const double pixel = call.template InAs<uint8_t>(0)[i];
+      call.Out(0)[i] = T((pixel - mean[channel]) / deviation[channel]);
+    }
+  }
+};
 
 Result<std::vector<Shape>> ImageNormalizeShapes(const OpCall& call) {
   const Shape& x = call.inputs[0];
@@ -36,9 +48,8 @@ OpDef Make_image_normalize() {
       .ShapeRule(ImageNormalizeShapes)
       .NoGradient("pixels are not differentiated")
       .Flops(PerOutputElement(2))
-      .Kernels({
-#include "thimble/ops/image_normalize/kernels.inc"
-      })
+      .CpuKernel<ImageNormalizeCpu>("ImageNormalizeCpu")
+      .CudaKernel<ImageNormalizeCuda>("ImageNormalizeCuda")
       .Reference<ImageNormalizeReference>();
 }
 

@@ -1,8 +1,7 @@
-#include "thimble/ops/image_normalize/image_normalize_cpu.h"
-
 #include <algorithm>
 
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/ops/image_normalize/image_normalize.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/image_normalize/image_normalize_cpu.cc"

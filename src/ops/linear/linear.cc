@@ -1,16 +1,80 @@
 // linear: y = x * w transposed + b. x (B, ...) counts as (B, F), F being the product of all
 // dimensions after the first; w (N, F), b (N), y (B, N).
+#include "thimble/ops/linear/linear.h"
+
 #include <fmt/format.h>
 
-#include <cmath>
-
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/linear/linear_cpu.h"
-#include "thimble/ops/linear/linear_cuda.h"
-#include "thimble/ops/linear/reference.h"
 
 namespace thimble {
 namespace {
+
+struct LinearReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const int64_t batch = call.out_shape(0)[0];
+    const int64_t outputs = call.in_shape(1)[0];
+    const int64_t features = call.in_shape(1)[1];
+    for (int64_t i = 0; i < batch; ++i) {
+      for (int64_t n = 0; n < outputs; ++n) {
+        T sum(0);
+        for (int64_t f = 0; f < features; ++f) {
+          sum += call.In(0)[i * features + f] * call.In(1)[n * features + f];
+        }
+        call.Out(0)[i * outputs + n] = sum + call.In(2)[n];
+      }
+    }
+  }
+};
+
+struct LinearGradWeightReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const int64_t batch = call.in_shape(1)[0];
+    const int64_t outputs = call.out_shape(0)[0];
+    const int64_t features = call.out_shape(0)[1];
+    for (int64_t n = 0; n < outputs; ++n) {
+      for (int64_t f = 0; f < features; ++f) {
+        T sum(0);
+        for (int64_t i = 0; i < batch; ++i) {
+          sum += call.In(0)[i * features + f] * call.In(1)[i * outputs + n];
+        }
+        call.Out(0)[n * features + f] = sum;
+      }
+    }
+  }
+};
+
+struct LinearGradBiasReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const int64_t batch = call.in_shape(0)[0];
+    const int64_t outputs = call.in_shape(0)[1];
+    for (int64_t n = 0; n < outputs; ++n) {
+      T sum(0);
+      for (int64_t i = 0; i < batch; ++i) sum += call.In(0)[i * outputs + n];
+      call.Out(0)[n] = sum;
+    }
+  }
+};
+
+struct LinearGradInputReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const int64_t batch = call.in_shape(1)[0];
+    const int64_t outputs = call.in_shape(0)[0];
+    const int64_t features = call.in_shape(0)[1];
+    for (int64_t i = 0; i < batch; ++i) {
+      for (int64_t f = 0; f < features; ++f) {
+        T sum(0);
+        for (int64_t n = 0; n < outputs; ++n) {
+          sum += call.In(0)[n * features + f] * call.In(1)[i * outputs + n];
+        }
+        call.Out(0)[i * features + f] = sum;
+      }
+    }
+  }
+};
 
 Result<void> CheckRank(std::string_view name, const Shape& shape, size_t rank) {
   if (shape.rank() == rank) return {};
@@ -59,18 +123,15 @@ Result<std::vector<Shape>> LinearGradBiasShapes(const OpCall& call) {
 }
 
 // x's dimensions after the batch, as the attribute has them.
-Result<Shape> InputShape(int64_t batch, const std::vector<double>& sample_dims) {
+Result<Shape> InputShape(int64_t batch, const std::vector<int64_t>& sample_dims) {
   if (sample_dims.size() + 1 > Shape::kMaxRank || sample_dims.empty()) {
     return BadInput(fmt::format("sample_dims has {} entries, expected 1 to {}", sample_dims.size(),
                                 Shape::kMaxRank - 1));
   }
   std::vector<int64_t> dims = {batch};
-  for (double dim : sample_dims) {
-    // Whole numbers that a double holds exactly; NaN is none.
-    if (!(dim >= 0 && dim <= 0x1p53 && std::floor(dim) == dim)) {
-      return BadInput(fmt::format("sample_dims has an entry {}", dim));
-    }
-    dims.push_back(static_cast<int64_t>(dim));
+  for (int64_t dim : sample_dims) {
+    if (dim < 0) return BadInput(fmt::format("sample_dims has an entry {}", dim));
+    dims.push_back(dim);
   }
   return Shape(dims);
 }
@@ -84,7 +145,7 @@ Result<std::vector<Shape>> LinearGradInputShapes(const OpCall& call) {
     return BadInput(fmt::format("dy {} has {} outputs, w {} expects {}", ToString(dy), dy[1],
                                 ToString(w), w[0]));
   }
-  THIMBLE_ASSIGN_OR_RETURN(const Shape x, InputShape(dy[0], call.attributes.Floats("sample_dims")));
+  THIMBLE_ASSIGN_OR_RETURN(const Shape x, InputShape(dy[0], call.attributes.Ints("sample_dims")));
   THIMBLE_ASSIGN_OR_RETURN(const int64_t features, FeaturesOf(x));
   if (features != w[1]) {
     return BadInput(
@@ -99,7 +160,7 @@ void LinearGradient(GradientBuilder& g) {
   if (g.Wants("b")) g.AddTo("b", g.Emit("linear_grad_bias", {dy})[0]);
   if (g.Wants("x")) {
     const auto sample_dims = g.ShapeOf(g.In("x")).dims().subspan(1);
-    const std::vector<double> attribute(sample_dims.begin(), sample_dims.end());
+    const std::vector<int64_t> attribute(sample_dims.begin(), sample_dims.end());
     g.AddTo("x", g.Emit("linear_grad_input", {g.In("w"), dy}, {{"sample_dims", attribute}})[0]);
   }
 }
@@ -120,9 +181,8 @@ OpDef Make_linear() {
       .Flops([](const OpCall& call) {
         return ProductFlops(call.outputs[0], call.inputs[1]) + call.outputs[0].elements();
       })
-      .Kernels({
-#include "thimble/ops/linear/kernels.inc"
-      })
+      .CpuKernel<LinearCpu>("LinearCpu")
+      .CudaKernel<LinearCuda>("LinearCuda")
       .Reference<LinearReference>();
 }
 
@@ -134,9 +194,8 @@ OpDef Make_linear_grad_weight() {
       .ShapeRule(&LinearGradWeightShapes)
       .NoGradient("second derivatives are not supported")
       .Flops([](const OpCall& call) { return ProductFlops(call.inputs[1], call.outputs[0]); })
-      .Kernels({
-#include "thimble/ops/linear/grad_weight_kernels.inc"
-      })
+      .CpuKernel<LinearGradWeightCpu>("LinearGradWeightCpu")
+      .CudaKernel<LinearGradWeightCuda>("LinearGradWeightCuda")
       .Reference<LinearGradWeightReference>();
 }
 
@@ -147,9 +206,8 @@ OpDef Make_linear_grad_bias() {
       .ShapeRule(&LinearGradBiasShapes)
       .NoGradient("second derivatives are not supported")
       .Flops(PerInputElement(1))
-      .Kernels({
-#include "thimble/ops/linear/grad_bias_kernels.inc"
-      })
+      .CpuKernel<LinearGradBiasCpu>("LinearGradBiasCpu")
+      .CudaKernel<LinearGradBiasCuda>("LinearGradBiasCuda")
       .Reference<LinearGradBiasReference>();
 }
 
@@ -159,13 +217,12 @@ OpDef Make_linear_grad_input() {
       .Input("dy")
       .Output("dx")
       // x's dimensions after the batch, which is dy's.
-      .Attribute("sample_dims", std::vector<double>{})
+      .Attribute("sample_dims", std::vector<int64_t>{})
       .ShapeRule(&LinearGradInputShapes)
       .NoGradient("second derivatives are not supported")
       .Flops([](const OpCall& call) { return ProductFlops(call.inputs[1], call.inputs[0]); })
-      .Kernels({
-#include "thimble/ops/linear/grad_input_kernels.inc"
-      })
+      .CpuKernel<LinearGradInputCpu>("LinearGradInputCpu")
+      .CudaKernel<LinearGradInputCuda>("LinearGradInputCuda")
       .Reference<LinearGradInputReference>();
 }
 

@@ -1,9 +1,8 @@
-#include "thimble/ops/linear/linear_cpu.h"
-
 #include <algorithm>
 #include <array>
 
 #include "thimble/device/cpu/gemm/gemm.h"
+#include "thimble/ops/linear/linear.h"
 
 namespace thimble {
 namespace {

@@ -1,11 +1,33 @@
 // relu: y = max(x, 0). Its gradient looks at the output, so that y may overwrite x.
+#include "thimble/ops/relu/relu.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/relu/reference.h"
-#include "thimble/ops/relu/relu_cpu.h"
-#include "thimble/ops/relu/relu_cuda.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
+namespace {
+
+struct ReluReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      const T x = call.In(0)[i];
+      // Not (x < 0), so that NaN passes through.
+      call.Out(0)[i] = RealPart(x) <= 0 ? T(0) : x;
+    }
+  }
+};
+
+struct ReluGradReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      call.Out(0)[i] = RealPart(call.In(0)[i]) <= 0 ? T(0) : call.In(1)[i];
+    }
+  }
+};
+
+}  // namespace
 
 OpDef Make_relu() {
   return OpDef("relu")
@@ -18,9 +40,8 @@ OpDef Make_relu() {
       .OutputMayReuse("y", "x")
       .CheapToRebuild()
       .Flops(PerOutputElement(1))
-      .Kernels({
-#include "thimble/ops/relu/kernels.inc"
-      })
+      .CpuKernel<ReluCpu>("ReluCpu")
+      .CudaKernel<ReluCuda>("ReluCuda")
       .Reference<ReluReference>();
 }
 
@@ -34,9 +55,8 @@ OpDef Make_relu_grad() {
       .OutputMayReuse("dx", "dy")
       .OutputMayReuse("dx", "y")
       .Flops(PerOutputElement(1))
-      .Kernels({
-#include "thimble/ops/relu/grad_kernels.inc"
-      })
+      .CpuKernel<ReluGradCpu>("ReluGradCpu")
+      .CudaKernel<ReluGradCuda>("ReluGradCuda")
       .Reference<ReluGradReference>();
 }
 

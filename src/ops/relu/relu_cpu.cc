@@ -1,6 +1,5 @@
-#include "thimble/ops/relu/relu_cpu.h"
-
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/ops/relu/relu.h"
 
 // Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
 #undef HWY_TARGET_INCLUDE

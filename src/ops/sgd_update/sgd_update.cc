@@ -3,14 +3,45 @@
 //   next_weight = weight - learning_rate * (nesterov ? d + momentum * next_momentum :
 //   next_momentum)
 // sgd_update_plain is the same without momentum, and without its array.
+#include "thimble/ops/sgd_update/sgd_update.h"
+
 #include "thimble/graph/op_def.h"
-#include "thimble/ops/sgd_update/reference.h"
-#include "thimble/ops/sgd_update/sgd_update_cpu.h"
-#include "thimble/ops/sgd_update/sgd_update_cuda.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 namespace {
+
+// In PyTorch's convention: the learning rate scales the step, not what the momentum gathers.
+struct SgdUpdateReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const Attributes& attributes = call.op.attributes;
+    const T momentum = T(attributes.Float("momentum"));
+    const T weight_decay = T(attributes.Float("weight_decay"));
+    const bool nesterov = attributes.Int("nesterov") != 0;
+    const T learning_rate = call.In(3)[0];
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      const T weight = call.In(0)[i];
+      const T slope = call.In(1)[i] + weight_decay * weight;
+      const T next_momentum = momentum * call.In(2)[i] + slope;
+      const T step = nesterov ? slope + momentum * next_momentum : next_momentum;
+      call.Out(0)[i] = weight - learning_rate * step;
+      call.Out(1)[i] = next_momentum;
+    }
+  }
+};
+
+struct SgdUpdatePlainReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    const T weight_decay = T(call.op.attributes.Float("weight_decay"));
+    const T learning_rate = call.In(2)[0];
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      const T weight = call.In(0)[i];
+      call.Out(0)[i] = weight - learning_rate * (call.In(1)[i] + weight_decay * weight);
+    }
+  }
+};
 
 // `num_arrays` inputs of one shape, then the learning rate; `num_outputs` outputs like the arrays.
 ShapeFunction SgdShapes(size_t num_arrays, size_t num_outputs) {
@@ -45,9 +76,8 @@ OpDef Make_sgd_update() {
         const int64_t per_element = call.attributes.Int("nesterov") != 0 ? 8 : 6;
         return per_element * call.outputs[0].elements();
       })
-      .Kernels({
-#include "thimble/ops/sgd_update/kernels.inc"
-      })
+      .CpuKernel<SgdUpdateCpu>("SgdUpdateCpu")
+      .CudaKernel<SgdUpdateCuda>("SgdUpdateCuda")
       .Reference<SgdUpdateReference>();
 }
 
@@ -62,9 +92,8 @@ OpDef Make_sgd_update_plain() {
       .NoGradient("updates are not differentiated")
       .OutputMayReuse("next_weight", "weight")
       .Flops(PerOutputElement(4))
-      .Kernels({
-#include "thimble/ops/sgd_update/plain_kernels.inc"
-      })
+      .CpuKernel<SgdUpdatePlainCpu>("SgdUpdatePlainCpu")
+      .CudaKernel<SgdUpdatePlainCuda>("SgdUpdatePlainCuda")
       .Reference<SgdUpdatePlainReference>();
 }
 

@@ -1,6 +1,5 @@
-#include "thimble/ops/sgd_update/sgd_update_cpu.h"
-
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/ops/sgd_update/sgd_update.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/sgd_update/sgd_update_cpu.cc"

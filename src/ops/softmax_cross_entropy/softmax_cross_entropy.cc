@@ -3,14 +3,82 @@
 // microbatches, too: what share of the whole batch they are comes in with `dloss`). `correct`
 // counts the rows whose first largest logit is the label's. A label out of range counts as wrong
 // and makes the loss NaN.
+#include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy.h"
+
+#include <cmath>
+#include <limits>
+
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/shape_rules.h"
-#include "thimble/ops/softmax_cross_entropy/reference.h"
-#include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cpu.h"
-#include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cuda.h"
 
 namespace thimble {
 namespace {
+
+// Index of the first maximum of row (N); rows are not empty where this is called.
+template <class T>
+int64_t FirstMaximum(const T* row, int64_t classes) {
+  int64_t best = 0;
+  for (int64_t n = 1; n < classes; ++n) {
+    if (RealPart(row[n]) > RealPart(row[best])) best = n;
+  }
+  return best;
+}
+
+// Sum of exp(row - largest) over the row (N). The shift is a constant to the derivative, as its
+// influence cancels.
+template <class T>
+T SumOfExponentials(const T* row, int64_t classes, double largest) {
+  using std::exp;
+  T sum = T(0);
+  for (int64_t n = 0; n < classes; ++n) sum += exp(row[n] - T(largest));
+  return sum;
+}
+
+struct SoftmaxCrossEntropyReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    using std::log;
+    const int64_t classes = call.in_shape(0)[1];
+    T loss = T(0);
+    int32_t correct = 0;
+    for (int64_t b = 0; b < call.in_shape(0)[0]; ++b) {
+      const T* row = call.In(0) + b * classes;
+      const int32_t label = call.template InAs<int32_t>(1)[b];
+      if (label < 0 || label >= classes) {
+        loss += T(std::numeric_limits<double>::quiet_NaN());
+        continue;
+      }
+      const int64_t best = FirstMaximum(row, classes);
+      const double largest = RealPart(row[best]);
+      loss += log(SumOfExponentials(row, classes, largest)) - (row[label] - T(largest));
+      correct += best == label ? 1 : 0;
+    }
+    call.Out(0)[0] = loss / T(call.op.attributes.Float("divisor"));
+    call.template OutAs<int32_t>(1)[0] = correct;
+  }
+};
+
+struct SoftmaxCrossEntropyGradReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    using std::exp;
+    const int64_t classes = call.in_shape(0)[1];
+    const T factor = call.In(2)[0] / T(call.op.attributes.Float("divisor"));
+    for (int64_t b = 0; b < call.in_shape(0)[0]; ++b) {
+      const T* row = call.In(0) + b * classes;
+      T* out = call.Out(0) + b * classes;
+      const int32_t label = call.template InAs<int32_t>(1)[b];
+      const bool in_range = label >= 0 && label < classes;
+      const double largest = classes > 0 ? RealPart(row[FirstMaximum(row, classes)]) : 0;
+      const T sum = SumOfExponentials(row, classes, largest);
+      for (int64_t n = 0; n < classes; ++n) {
+        const T probability = exp(row[n] - T(largest)) / sum;
+        out[n] = in_range ? (probability - T(n == label ? 1 : 0)) * factor
+                          : T(std::numeric_limits<double>::quiet_NaN());
+      }
+    }
+  }
+};
 
 Result<void> CheckLogitsAndLabels(const OpCall& call) {
   THIMBLE_TRY(RequireRank("logits", call.inputs[0], 2, "(B, N)"));
@@ -48,9 +116,8 @@ OpDef Make_softmax_cross_entropy() {
       })
       // Comparing, shifting, the exponential (about 15) and its sum.
       .Flops(PerInputElement(18))
-      .Kernels({
-#include "thimble/ops/softmax_cross_entropy/kernels.inc"
-      })
+      .CpuKernel<SoftmaxCrossEntropyCpu>("SoftmaxCrossEntropyCpu")
+      .CudaKernel<SoftmaxCrossEntropyCuda>("SoftmaxCrossEntropyCuda")
       .Reference<SoftmaxCrossEntropyReference>();
 }
 
@@ -65,9 +132,8 @@ OpDef Make_softmax_cross_entropy_grad() {
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dlogits", "logits")
       .Flops(PerInputElement(19))
-      .Kernels({
-#include "thimble/ops/softmax_cross_entropy/grad_kernels.inc"
-      })
+      .CpuKernel<SoftmaxCrossEntropyGradCpu>("SoftmaxCrossEntropyGradCpu")
+      .CudaKernel<SoftmaxCrossEntropyGradCuda>("SoftmaxCrossEntropyGradCuda")
       .Reference<SoftmaxCrossEntropyGradReference>();
 }
 

@@ -1,10 +1,9 @@
-#include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cpu.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cpu.cc"

@@ -1,0 +1,81 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "thimble/device/cuda/check.h"
+#include "thimble/ops/accumulate/accumulate.h"
+#include "thimble/ops/accumulate/accumulate_tensors.h"
+
+namespace thimble {
+namespace {
+
+__device__ bool IsAligned16(const AccumulateTensor& tensor) {
+  const auto bits = reinterpret_cast<uintptr_t>(tensor.sum) |
+                    reinterpret_cast<uintptr_t>(tensor.x) |
+                    reinterpret_cast<uintptr_t>(tensor.next);
+  return bits % 16 == 0;
+}
+
+__device__ void AccumulateFour(const AccumulateTensor& tensor, bool first, int i) {
+  float4 next = *reinterpret_cast<const float4*>(tensor.x + i);
+  if (!first) {
+    const float4 sum = *reinterpret_cast<const float4*>(tensor.sum + i);
+    next = make_float4(sum.x + next.x, sum.y + next.y, sum.z + next.z, sum.w + next.w);
+  }
+  *reinterpret_cast<float4*>(tensor.next + i) = next;
+}
+
+__global__ void __launch_bounds__(kAccumulateThreads)
+    AccumulateKernel(const __grid_constant__ AccumulateTensors tensors) {
+  const int block = static_cast<int>(blockIdx.x);
+  const AccumulateTensor tensor = tensors.tensors[tensors.Find(block)];
+  const bool first = *tensors.seen == 0;
+  const int first_element = (block - tensor.first_block) * kAccumulateBlockElements;
+  const int i = first_element + 4 * static_cast<int>(threadIdx.x);
+  if (i + 4 <= tensor.elements && IsAligned16(tensor)) return AccumulateFour(tensor, first, i);
+  for (int k = i; k < min(i + 4, tensor.elements); ++k) {
+    tensor.next[k] = first ? tensor.x[k] : tensor.sum[k] + tensor.x[k];
+  }
+}
+
+// A tensor with more elements is handed over in pieces: they are counted in 32 bits.
+constexpr int64_t kMaxAccumulateElements = int64_t{1} << 30;
+
+AccumulateTensor PieceOf(const KernelCall& call, int64_t begin, int64_t end) {
+  AccumulateTensor tensor;
+  tensor.sum = call.In<float>(0) + begin;
+  tensor.x = call.In<float>(1) + begin;
+  tensor.next = call.Out<float>(0) + begin;
+  tensor.elements = static_cast<int>(end - begin);
+  return tensor;
+}
+
+// Adds up the tensors gathered so far and forgets them.
+void LaunchAccumulate(cudaStream_t stream, AccumulateTensors& tensors) {
+  if (tensors.num_blocks == 0) return;
+  AccumulateKernel<<<static_cast<unsigned>(tensors.num_blocks), kAccumulateThreads, 0, stream>>>(
+      tensors);
+  THIMBLE_CUDA_LAUNCHED();
+  tensors.Clear();
+}
+
+}  // namespace
+
+void AccumulateCuda::Run(const KernelCall& call) { RunGroup({&call, 1}); }
+
+void AccumulateCuda::RunGroup(std::span<const KernelCall> calls) {
+  AccumulateTensors tensors;
+  for (const KernelCall& call : calls) {
+    // One launch looks at one number of samples seen; calls of one plan have the same.
+    if (tensors.seen != call.In<int32_t>(2)) LaunchAccumulate(call.stream, tensors);
+    tensors.seen = call.In<int32_t>(2);
+    const int64_t elements = call.out_shape(0).elements();
+    for (int64_t begin = 0; begin < elements; begin += kMaxAccumulateElements) {
+      if (tensors.full()) LaunchAccumulate(call.stream, tensors);
+      tensors.Add(PieceOf(call, begin, std::min(elements, begin + kMaxAccumulateElements)));
+    }
+  }
+  LaunchAccumulate(calls.front().stream, tensors);
+}
+
+}  // namespace thimble

@@ -1,0 +1,16 @@
+// Kernels of add: one pass, limited by memory bandwidth.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct AddCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct AddCuda {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,44 @@
+// Kernels of avg_pool2d and avg_pool2d_grad. All gather: each position of the result sums what
+// belongs to it, so that threads never write to the same place.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+// Where the windows lie along one axis, for CPU and GPU alike.
+struct PoolWindow {
+  int64_t kernel;
+  int64_t stride;
+
+  // Number of whole windows along an axis of `size` >= kernel.
+  constexpr int64_t Count(int64_t size) const { return (size - kernel) / stride + 1; }
+  // The windows that cover `position`, of `count` in all: [First, End).
+  constexpr int64_t First(int64_t position) const {
+    return position < kernel ? 0 : (position - kernel) / stride + 1;
+  }
+  constexpr int64_t End(int64_t position, int64_t count) const {
+    return std::min(count, position / stride + 1);
+  }
+};
+
+struct AvgPool2dCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct AvgPool2dGradCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct AvgPool2dCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct AvgPool2dGradCuda {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,111 @@
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "thimble/device/cuda/check.h"
+#include "thimble/ops/avg_pool2d/avg_pool2d.h"
+
+namespace thimble {
+namespace {
+
+struct PoolGeometry {
+  PoolWindow window;
+  float factor;  // 1 / (elements of a window)
+  int64_t batch, height, width, channels;
+  int64_t pooled_height, pooled_width;
+};
+
+// `x` has the image's shape, `y` the pooled one; both (B, H, W, C).
+PoolGeometry GeometryOf(const Attributes& attributes, const Shape& x, const Shape& y) {
+  const PoolWindow window{attributes.Int("kernel"), attributes.Int("stride")};
+  const double factor = 1.0 / static_cast<double>(window.kernel * window.kernel);
+  return {window, static_cast<float>(factor), x[0], x[1], x[2], x[3], y[1], y[2]};
+}
+
+// A block is kPoolLanes neighbouring channels wide and kPoolParts deep: the parts share the rows of
+// a window, or the columns of an image.
+constexpr int kPoolLanes = 32;
+constexpr int kPoolParts = 8;
+constexpr int64_t kMaxPoolBlocks = 1 << 20;  // the rest is done in further rounds
+
+// One window of x for kPoolLanes channels: part p sums rows p, p + kPoolParts, ..., then the parts
+// are added in their order.
+__global__ void __launch_bounds__(kPoolLanes* kPoolParts)
+    AvgPool2dKernel(PoolGeometry g, const float* x, float* y) {
+  __shared__ float sums[kPoolParts][kPoolLanes];
+  const int64_t channel_groups = (g.channels - 1) / kPoolLanes + 1;
+  const int64_t items = g.batch * g.pooled_height * g.pooled_width * channel_groups;
+  for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
+    const int64_t c = item % channel_groups * kPoolLanes + threadIdx.x;
+    const int64_t position = item / channel_groups;
+    const int64_t left = position % g.pooled_width * g.window.stride;
+    const int64_t top = position / g.pooled_width % g.pooled_height * g.window.stride;
+    const int64_t b = position / g.pooled_width / g.pooled_height;
+    float sum = 0;
+    if (c < g.channels) {
+      for (int64_t h = threadIdx.y; h < g.window.kernel; h += kPoolParts) {
+        const float* row = x + ((b * g.height + top + h) * g.width + left) * g.channels + c;
+        for (int64_t w = 0; w < g.window.kernel; ++w) sum += row[w * g.channels];
+      }
+    }
+    sums[threadIdx.y][threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.y == 0 && c < g.channels) {
+      for (int part = 1; part < kPoolParts; ++part) sum += sums[part][threadIdx.x];
+      y[position * g.channels + c] = sum * g.factor;
+    }
+    __syncthreads();  // before the next round overwrites the sums
+  }
+}
+
+// One row of dx: each part takes every kPoolParts-th column.
+__global__ void __launch_bounds__(kPoolLanes* kPoolParts)
+    AvgPool2dGradKernel(PoolGeometry g, const float* dy, float* dx) {
+  const int64_t rows = g.batch * g.height;
+  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
+    const int64_t h = row % g.height;
+    const int64_t b = row / g.height;
+    const int64_t top = g.window.First(h);
+    const int64_t bottom = g.window.End(h, g.pooled_height);
+    for (int64_t w = threadIdx.y; w < g.width; w += kPoolParts) {
+      const int64_t left = g.window.First(w);
+      const int64_t right = g.window.End(w, g.pooled_width);
+      for (int64_t c = threadIdx.x; c < g.channels; c += kPoolLanes) {
+        float sum = 0;
+        for (int64_t ph = top; ph < bottom; ++ph) {
+          for (int64_t pw = left; pw < right; ++pw) {
+            sum += dy[((b * g.pooled_height + ph) * g.pooled_width + pw) * g.channels + c];
+          }
+        }
+        dx[(row * g.width + w) * g.channels + c] = sum * g.factor;
+      }
+    }
+  }
+}
+
+unsigned PoolBlocks(int64_t items) {
+  return static_cast<unsigned>(std::min(items, kMaxPoolBlocks));
+}
+
+}  // namespace
+
+void AvgPool2dCuda::Run(const KernelCall& call) {
+  const PoolGeometry g = GeometryOf(call.attributes, call.in_shape(0), call.out_shape(0));
+  const int64_t positions = g.batch * g.pooled_height * g.pooled_width;
+  if (positions * g.channels == 0) return;
+  const int64_t channel_groups = (g.channels - 1) / kPoolLanes + 1;
+  AvgPool2dKernel<<<PoolBlocks(positions * channel_groups), dim3(kPoolLanes, kPoolParts), 0,
+                    call.stream>>>(g, call.In<float>(0), call.Out<float>(0));
+  THIMBLE_CUDA_LAUNCHED();
+}
+
+void AvgPool2dGradCuda::Run(const KernelCall& call) {
+  const PoolGeometry g = GeometryOf(call.attributes, call.out_shape(0), call.in_shape(0));
+  const int64_t rows = g.batch * g.height;
+  if (rows * g.width * g.channels == 0) return;
+  AvgPool2dGradKernel<<<PoolBlocks(rows), dim3(kPoolLanes, kPoolParts), 0, call.stream>>>(
+      g, call.In<float>(0), call.Out<float>(0));
+  THIMBLE_CUDA_LAUNCHED();
+}
+
+}  // namespace thimble

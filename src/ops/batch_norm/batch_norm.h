@@ -1,0 +1,52 @@
+// Kernels of batch_norm and its gradients, limited by memory bandwidth: a pass for the sums, then
+// one for the elements.
+#pragma once
+
+#include "thimble/base/nearly_equal_parts.h"
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+// How the samples, the first dimension of x, are normalised: each part by statistics of its own.
+// One part of all samples where attribute `group` is 0, otherwise parts of at most `group` samples.
+inline NearlyEqualParts SampleParts(const Shape& x, const Attributes& attributes) {
+  const int64_t group = attributes.Int("group");
+  return group == 0 ? NearlyEqualParts{x[0], 1} : CutNearlyEqually(x[0], group);
+}
+
+struct BatchNormCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormGradCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormGradAddCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+// For kernels of CUDA: they decline calls with more parts than a grid can have.
+struct FewParts {
+  static std::string_view Declines(const OpCall& call);
+};
+
+struct BatchNormCuda : FewParts {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormGradCuda : FewParts {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormGradAddCuda : FewParts {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,183 @@
+#include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
+#include "thimble/ops/batch_norm/batch_norm.h"
+#include "thimble/ops/batch_norm/known_norm.cuh"
+
+namespace thimble {
+namespace {
+
+struct BatchNormArrays {
+  const float* x;
+  const float* gamma;
+  const float* beta;
+  double* partials;  // scratch: blocks.num_partials()
+  float* guess;      // scratch: (parts, C), what x is measured from
+  float* y;
+  float* mean;
+  float* variance;
+};
+
+// Rows that a thread loads before it works on the first.
+constexpr int kNormRowsAtOnce = 4;
+
+// Sums of x - guess and of its square. In doubles, because the guess, a part's first row, may be
+// far from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that
+// the variance loses log2(rows) of 53 bits in the worst case.
+template <int kVector>
+__global__ void __launch_bounds__(kNormThreads, 1)
+    MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
+  LetNextKernelBegin();
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  const float* first_row = arrays.x + blocks.FirstRow(ThisPart()) * blocks.channels;
+  RowBatch<kVector, kNormRowsAtOnce> x;
+  ChannelSums<kVector> sums;
+  if (rows.count > 0) {
+    const Pack<kVector> guess = Load<kVector>(first_row + rows.channel);
+#pragma unroll 1
+    for (int row = 0; row < rows.count; row += kNormRowsAtOnce) {
+      x.Read(rows, row, arrays.x);
+#pragma unroll
+      for (int k = 0; k < kNormRowsAtOnce; ++k) {
+        if (row + k >= rows.count) break;
+#pragma unroll
+        for (int v = 0; v < kVector; ++v) {
+          const double distance = static_cast<double>(x.at[k].at[v]) - guess.at[v];
+          sums.sums[0][v] += distance;
+          sums.sums[1][v] = fma(distance, distance, sums.sums[1][v]);
+        }
+      }
+    }
+  }
+  StorePartials(blocks, sums, arrays.partials);
+  // The next kernel may write y over x while some of its blocks still ask for the guess.
+  if (blockIdx.y == 0) {
+    ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
+      arrays.guess[StatisticOfThisPart(blocks, channel)] =
+          blocks.rows == 0 ? 0.0F : first_row[channel];
+    });
+  }
+}
+
+// Turns the sums of a channel into its statistics, as they are stored, and its constants.
+__device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays& arrays,
+                              double epsilon, int place, int64_t channel, const double* sums,
+                              GroupNorm& group) {
+  const int64_t statistic = StatisticOfThisPart(blocks, channel);
+  const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.PartRows(ThisPart()));
+  const double sum = sums[place];
+  const double distance = sum / count;
+  double squares = sums[blocks.group_channels() + place] - sum * distance;
+  // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
+  if (squares < 0) squares = 0;
+  const float mean = static_cast<float>(arrays.guess[statistic] + distance);
+  const float variance = static_cast<float>(squares / count);
+  group.mean[place] = mean;
+  group.scale[place] = ChannelScale(arrays.gamma[channel], variance, epsilon);
+  group.shift[place] = arrays.beta[channel];
+  if (blockIdx.y == 0) {
+    arrays.mean[statistic] = mean;
+    arrays.variance[statistic] = variance;
+  }
+}
+
+// y of the thread's elements, the first of which are read; y may be x, as each element is read
+// before it is written.
+template <int kVector, bool kRelu>
+__device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
+                              RowBatch<kVector, kNormRowsAtOnce>& batch, const float* x, float* y) {
+#pragma unroll 1
+  for (int row = 0; row < rows.count;) {
+#pragma unroll
+    for (int k = 0; k < kNormRowsAtOnce; ++k) {
+      if (row + k >= rows.count) break;
+      Pack<kVector> output;
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) output.at[v] = norm.Output(v, batch.at[k].at[v]);
+      Store<kVector>(y + rows.Element(row + k), output);
+    }
+    row += kNormRowsAtOnce;
+    batch.Read(rows, row, x);
+  }
+}
+
+template <int kVector, bool kRelu>
+__global__ void __launch_bounds__(kNormThreads, 1)
+    BatchNormKernel(ChannelBlocks blocks, BatchNormArrays arrays, double epsilon) {
+  __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kNormRowsAtOnce> batch;
+  batch.Read(rows, 0, arrays.x);
+  WaitForKernelBefore();
+  const double* sums = MergePartials(blocks, arrays.partials);
+  ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
+    FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
+  });
+  __syncthreads();
+  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, arrays.x, arrays.y);
+}
+
+template <int kVector, bool kRelu>
+__global__ void __launch_bounds__(kNormThreads, 1)
+    NormalizeKernel(ChannelBlocks blocks, KnownNorm norm, const float* x, float* y) {
+  __shared__ GroupNorm group;
+  const ThreadRows rows = RowsOfThisThread(blocks);
+  RowBatch<kVector, kNormRowsAtOnce> batch;
+  batch.Read(rows, 0, x);
+  LoadGroup(blocks, norm, group);
+  __syncthreads();
+  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, x, y);
+}
+
+}  // namespace
+
+ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes) {
+  const int64_t channels = x[x.rank() - 1];
+  const int64_t sample_rows = x.elements() == 0 ? 0 : x.elements() / x[0] / channels;
+  return {sample_rows, channels, SampleParts(x, attributes)};
+}
+
+std::string_view FewParts::Declines(const OpCall& call) {
+  if (SampleParts(call.inputs[0], call.attributes).parts <= kMaxNormParts) return {};
+  return "a grid has room for 65,534 groups of samples";
+}
+
+void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
+                     const float* x, float* y) {
+  if (blocks.groups == 0) return;
+  WithConstants(blocks.vector, norm.relu, [&](auto vector, auto with_relu) {
+    NormalizeKernel<decltype(vector)::value, decltype(with_relu)::value>
+        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, x, y);
+    THIMBLE_CUDA_LAUNCHED();
+  });
+}
+
+// The partial sums, and one float for each statistic.
+size_t BatchNormCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
+  const ChannelBlocks blocks = BlocksFor(call.inputs[0], call.attributes);
+  return blocks.num_partials() * sizeof(double) + blocks.num_statistics() * sizeof(float);
+}
+
+// Two launches: statistics of the chunks; merging them and normalizing.
+void BatchNormCuda::Run(const KernelCall& call) {
+  const ChannelBlocks blocks = BlocksFor(call.in_shape(0), call.attributes);
+  if (blocks.groups == 0) return;
+  auto* partials = reinterpret_cast<double*>(call.scratch.data());
+  const BatchNormArrays arrays{.x = call.In<float>(0),
+                               .gamma = call.In<float>(1),
+                               .beta = call.In<float>(2),
+                               .partials = partials,
+                               .guess = reinterpret_cast<float*>(partials + blocks.num_partials()),
+                               .y = call.Out<float>(0),
+                               .mean = call.Out<float>(1),
+                               .variance = call.Out<float>(2)};
+  const double epsilon = call.attributes.Float("epsilon");
+  WithConstants(blocks.vector, call.attributes.Int("relu") != 0, [&](auto vector, auto relu) {
+    constexpr int kVector = decltype(vector)::value;
+    MeasureKernel<kVector><<<GridOf(blocks), kNormThreads, 0, call.stream>>>(blocks, arrays);
+    THIMBLE_CUDA_LAUNCHED();
+    LaunchEarly(call.stream, GridOf(blocks), kNormThreads,
+                BatchNormKernel<kVector, decltype(relu)::value>, blocks, arrays, epsilon);
+  });
+}
+
+}  // namespace thimble

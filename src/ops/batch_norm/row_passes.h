@@ -1,0 +1,44 @@
+// Passes over some rows of a matrix of rows and channels (NHWC activations, all axes but the last
+// as rows), by one thread: sums per channel, and element-wise work with constants per channel. What
+// the CPU kernels of batch norm (channel_passes.h) and group norm (sample_passes.h) do to a chunk.
+//
+// x, y, dy, dx, other: (rows, C); all other arrays: (C). y may be x; dx may be x, dy or other.
+#pragma once
+
+#include <cstddef>
+
+namespace thimble {
+
+// n(x) = (x - mean) * scale + shift, and y = n(x) or, with ReLU, max(n(x), 0). Where a gradient is
+// asked for, dy below is the one that comes through ReLU: zero where n(x) <= 0.
+struct ChannelNorm {
+  const float* mean;
+  const float* scale;
+  const float* shift;
+  bool relu;
+};
+
+// The mean of the rows and the sum of squared distances from it. There must be rows.
+void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares);
+
+void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x, float* y);
+
+// Sums of dy and of dy * (x - mean).
+void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                     const float* dy, double* sum_dy, double* sum_product);
+
+// dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null.
+void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                         const float* dy, const float* offset, const float* slope,
+                         const float* other, float* dx);
+
+// dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null.
+void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                       const float* dy, const float* offset, const float* slope, const float* other,
+                       float* dx);
+
+// dx = scale * dy. x is read for ReLU only.
+void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                       const float* dy, float* dx);
+
+}  // namespace thimble

@@ -1,0 +1,28 @@
+// Kernels of batch_norm_eval and batch_norm_eval_grad, limited by memory bandwidth: made of
+// batch_norm's passes over channels, and of its GPU code.
+#pragma once
+
+#include "thimble/ops/batch_norm/batch_norm.h"
+
+namespace thimble {
+
+struct BatchNormEvalCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormEvalGradCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormEvalCuda : FewParts {
+  static void Run(const KernelCall& call);
+};
+
+struct BatchNormEvalGradCuda : FewParts {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

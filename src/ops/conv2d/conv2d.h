@@ -1,0 +1,38 @@
+// CPU kernels of the conv2d ops, limited by arithmetic: direct convolutions, without a matrix of
+// windows. README.md tells how. winograd/ and cuda/ have their own.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+#include "thimble/ops/conv2d/winograd/winograd_cpu.h"
+
+namespace thimble {
+
+// y = windows of x * w transposed, line by line (line_convolution.h).
+struct Conv2dCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+// dw = sum over pixels of windows of x times dy (grad_weight_cpu.cc).
+struct Conv2dGradWeightCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+// dx = windows of dy * flipped w, line by line too, for each residue of the pixel position modulo
+// the stride apart, since different taps reach them.
+struct Conv2dGradInputCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+// conv2d_add: the convolution, and a second pass that adds. Declines, options and scratch are the
+// convolution's.
+struct Conv2dAddCpu : Conv2dCpu {
+  static void Run(const KernelCall& call);
+};
+struct Conv2dAddWinogradCpu : Conv2dWinogradCpu {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,47 @@
+// Kernels of the group-norm ops, limited by memory bandwidth: for each sample a pass for the sums
+// and one for the elements.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct GroupNormCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormApplyCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormGradCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormGradAddCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormApplyCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormGradCuda {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct GroupNormGradAddCuda {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -1,0 +1,17 @@
+// Kernels of image_crop_flip, limited by memory bandwidth: an image for each chunk of work, or for
+// each block of a GPU.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct ImageCropFlipCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct ImageCropFlipCuda {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

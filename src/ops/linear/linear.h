@@ -1,0 +1,44 @@
+// Kernels of linear and its gradients: products of matrices (device/cpu/gemm; plain floats on a
+// GPU), and a column sum.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct LinearCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct LinearGradWeightCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct LinearGradBiasCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct LinearGradInputCpu {
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct LinearCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct LinearGradWeightCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct LinearGradBiasCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct LinearGradInputCuda {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

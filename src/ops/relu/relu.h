@@ -1,0 +1,24 @@
+// Kernels of relu and relu_grad: one pass, limited by memory bandwidth.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct ReluCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct ReluGradCpu {
+  static void Run(const KernelCall& call);
+};
+
+struct ReluCuda {
+  static void Run(const KernelCall& call);
+};
+
+struct ReluGradCuda {
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -114,6 +114,8 @@ Json::Json(std::string_view text) : value_(std::string(text)) {}
 Json::Json(const char* text) : value_(std::string(text)) {}
 Json::Json(Array elements) : value_(std::move(elements)) {}
 Json::Json(std::initializer_list<Member> members) : value_(Object(members)) {}
+Json::Json(FromBoolean, bool value) : value_(value) {}
+Json::Json(FromNumber, double value) : value_(value) {}
 Json::Json(FromInteger, uint64_t bits, bool negative) : value_(static_cast<int64_t>(bits)) {
   if (!negative && bits > static_cast<uint64_t>(INT64_MAX)) value_ = bits;
 }
@@ -123,9 +125,15 @@ Json& Json::operator=(const Json& other) = default;
 Json& Json::operator=(Json&& other) noexcept = default;
 Json::~Json() = default;
 
+bool Json::is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
+bool Json::is_boolean() const { return std::holds_alternative<bool>(value_); }
 bool Json::is_integer() const {
   return std::holds_alternative<int64_t>(value_) || std::holds_alternative<uint64_t>(value_);
 }
+bool Json::is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
+bool Json::is_string() const { return std::holds_alternative<std::string>(value_); }
+bool Json::is_array() const { return std::holds_alternative<Array>(value_); }
+bool Json::is_object() const { return std::holds_alternative<Object>(value_); }
 
 bool Json::boolean() const {
   THIMBLE_CHECK(is_boolean(), "neither true nor false: {}", Dump());

@@ -33,12 +33,12 @@ class Json {
   Json() noexcept;  // null
   Json(std::nullptr_t) noexcept : Json() {}
   template <std::same_as<bool> T>
-  Json(T value) : value_(value) {}
+  Json(T value) : Json(FromBoolean{}, value) {}
   template <std::integral T>
   requires(!std::same_as<T, bool>) Json(T value)
       : Json(FromInteger{}, static_cast<uint64_t>(value), value < T{}) {}
   template <std::floating_point T>
-  Json(T value) : value_(static_cast<double>(value)) {}
+  Json(T value) : Json(FromNumber{}, static_cast<double>(value)) {}
   Json(std::string text);
   Json(std::string_view text);
   Json(const char* text);
@@ -59,13 +59,13 @@ class Json {
   Json& operator=(Json&& other) noexcept;
   ~Json();
 
-  bool is_null() const { return std::holds_alternative<std::nullptr_t>(value_); }
-  bool is_boolean() const { return std::holds_alternative<bool>(value_); }
+  bool is_null() const;
+  bool is_boolean() const;
   bool is_integer() const;
-  bool is_number() const { return is_integer() || std::holds_alternative<double>(value_); }
-  bool is_string() const { return std::holds_alternative<std::string>(value_); }
-  bool is_array() const { return std::holds_alternative<Array>(value_); }
-  bool is_object() const { return std::holds_alternative<Object>(value_); }
+  bool is_number() const;
+  bool is_string() const;
+  bool is_array() const;
+  bool is_object() const;
 
   // Each requires a value of its kind. What comes from a file is asked first; json_member.h does
   // it.
@@ -121,8 +121,12 @@ class Json {
   friend std::ostream& operator<<(std::ostream& stream, const Json& json);
 
  private:
+  struct FromBoolean {};
   struct FromInteger {};
+  struct FromNumber {};
+  Json(FromBoolean, bool value);
   Json(FromInteger, uint64_t bits, bool negative);
+  Json(FromNumber, double value);
   // Requires an array that has this one.
   Array& elements(size_t with_index);
   const Array& elements(size_t with_index) const;

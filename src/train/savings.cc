@@ -59,7 +59,7 @@ Result<std::vector<Offer>> Offers(const TrainConfig& config, const PlanSizer& si
 
 // A limit for recompute may be out of reach with passes left out: then as small as can be.
 Result<PlanSize> SizeOf(const PlanSizer& sizer, TrainConfig config) {
-  const auto size = sizer.Of(config);
+  auto size = sizer.Of(config);
   if (size.ok() || size.error().kind != ErrorKind::kDoesNotFit) return size;
   config.recompute = "optimal";
   return sizer.Of(config);

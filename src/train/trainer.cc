@@ -477,7 +477,7 @@ Result<TrainSummary> Trainer::Finish() {
   queue_.reset();
   executor_.reset();
   THIMBLE_TRY(PublishSummary(*folder_, config_, observer_, summary));
-  THIMBLE_TRY(memory);
+  if (!memory.ok()) return memory.error();
   return summary;
 }
 

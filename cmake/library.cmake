@@ -34,7 +34,7 @@ set(THIMBLE_COMMON_HEADERS <fmt/format.h> <algorithm> <functional> <map> <memory
 
 # Nobody waits for what these do: less optimisation saves more time than it costs.
 set(THIMBLE_LIGHT_SOURCES ${THIMBLE_SOURCES})
-list(FILTER THIMBLE_LIGHT_SOURCES INCLUDE REGEX "/src/(grad|model|report|train)/")
+list(FILTER THIMBLE_LIGHT_SOURCES INCLUDE REGEX "/src/(grad|model|program|report|train)/")
 list(REMOVE_ITEM THIMBLE_SOURCES ${THIMBLE_LIGHT_SOURCES})
 add_library(thimble_light OBJECT ${THIMBLE_LIGHT_SOURCES})
 target_link_libraries(thimble_light PRIVATE thimble_settings)

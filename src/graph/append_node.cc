@@ -98,6 +98,17 @@ Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec sp
   return {};
 }
 
+Result<void> InferOutputShapes(Graph& graph, const OpRegistry& ops, NodeId id) {
+  const Node& node = graph.node(id);
+  const NodeShapes shapes(graph, node);
+  auto inferred = ops.Get(node.op).InferShapes({shapes.inputs, {}, node.attributes});
+  if (!inferred.ok()) return WithContext(fmt::format("layer '{}'", node.layer), inferred.error());
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
+    graph.values[node.outputs[i].index()].shape = (*inferred)[i];
+  }
+  return {};
+}
+
 NodeShapes::NodeShapes(const Graph& graph, const Node& node) : attributes(node.attributes) {
   for (ValueId id : node.inputs) inputs.push_back(graph.value(id).shape);
   for (ValueId id : node.outputs) outputs.push_back(graph.value(id).shape);

@@ -36,6 +36,9 @@ Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec sp
 Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                               const std::vector<ValueId>& carried);
 
+// Infers the shapes of a node's outputs anew, after its attributes changed.
+Result<void> InferOutputShapes(Graph& graph, const OpRegistry& ops, NodeId node);
+
 // The shapes of a node's inputs and outputs, for calls to the functions of its OpDef.
 struct NodeShapes {
   NodeShapes(const Graph& graph, const Node& node);

@@ -81,6 +81,11 @@ std::string Graph::UniqueName(const std::string& name) const {
   return fmt::format("{}.{}", name, suffix);
 }
 
+bool HasOp(const Graph& graph, std::string_view op) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [&](const Node& node) { return node.op == op; });
+}
+
 std::string LayerOf(const Graph& graph, ValueId value) {
   if (const NodeId producer = graph.value(value).producer; producer.valid()) {
     return graph.node(producer).layer;

@@ -107,6 +107,8 @@ struct Graph {
   friend bool operator==(const Graph&, const Graph&) = default;
 };
 
+bool HasOp(const Graph& graph, std::string_view op);
+
 // The layer that a value belongs to: that of the node which makes it or, where none does, of the
 // first that reads it. Empty where nobody does.
 std::string LayerOf(const Graph& graph, ValueId value);

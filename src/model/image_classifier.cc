@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "thimble/model/fuse_conv_add.h"
-#include "thimble/model/fuse_norm_relu.h"
 #include "thimble/model/model_file.h"
 #include "thimble/model/wide_resnet.h"
 
@@ -36,12 +34,11 @@ ValueId DrawnImages(NetworkBuilder& net, ValueId images, int64_t batch, const Im
 }  // namespace
 
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode, const ImageDraws& draws, int64_t batch_norm_group) {
+                             Mode mode, const ImageDraws& draws) {
   const ImageSpec& spec = model.images;
   THIMBLE_TRY(CheckImages(spec, batch));
   NetworkBuilder net(ops, mode);
   net.set_seed(draws.seed);
-  net.set_batch_norm_group(batch_norm_group);
   const ValueId images =
       net.Input(kImagesInput, {batch, spec.height, spec.width, spec.channels}, DType::kU8);
   const ValueId labels = net.Input(kLabelsInput, {batch}, DType::kI32);
@@ -54,8 +51,6 @@ Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops
   }
   net.SoftmaxCrossEntropy(scores, labels);
   THIMBLE_ASSIGN_OR_RETURN(NetworkBuilder::Built built, std::move(net).Finish());
-  FuseNormRelu(built.graph);
-  FuseConvAdd(built.graph);
   const ValueId loss = built.graph.Find(kLossOutput);
   return Network{std::move(built.graph), loss, std::move(built.inits)};
 }

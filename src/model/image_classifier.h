@@ -46,10 +46,9 @@ struct ImageDraws {
   uint64_t seed = 0;
 };
 
-// Evaluation draws nothing, whatever `draws` says. `batch_norm_group`: as
-// NetworkBuilder::set_batch_norm_group has it.
+// Evaluation draws nothing, whatever `draws` says.
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
-                             Mode mode, const ImageDraws& draws = {}, int64_t batch_norm_group = 0);
+                             Mode mode, const ImageDraws& draws = {});
 
 // Makes a network for given images: what a training takes to train one's own.
 using ModelFactory = std::function<Result<ImageClassifier>(const ImageSpec& images)>;

@@ -141,11 +141,10 @@ ValueId NetworkBuilder::BatchNorm(const std::string& name, ValueId x) {
                   .attributes = {{"epsilon", kBatchNormEpsilon}},
                   .layer = name});
   }
-  const auto outputs =
-      Append({.op = "batch_norm",
-              .inputs = {x, gamma, beta},
-              .attributes = {{"epsilon", kBatchNormEpsilon}, {"group", batch_norm_group_}},
-              .layer = name});
+  const auto outputs = Append({.op = "batch_norm",
+                               .inputs = {x, gamma, beta},
+                               .attributes = {{"epsilon", kBatchNormEpsilon}},
+                               .layer = name});
   if (failed()) return {};
   const int64_t count = channels == 0 ? 0 : shape(x).elements() / channels;
   auto updated = AppendUpdateNode(

@@ -44,10 +44,6 @@ class NetworkBuilder {
  public:
   NetworkBuilder(const OpRegistry& ops, Mode mode) : ops_(ops), mode_(mode) {}
 
-  // Ghost batch norm: in training, batch norms from here on normalise nearly equal parts of the
-  // batch, of at most so many samples, each by its own statistics. 0: the batch as a whole.
-  void set_batch_norm_group(int64_t samples) { batch_norm_group_ = samples; }
-
   Mode mode() const { return mode_; }
   const Shape& shape(ValueId value) const;
 
@@ -108,7 +104,6 @@ class NetworkBuilder {
 
   const OpRegistry& ops_;
   Mode mode_;
-  int64_t batch_norm_group_ = 0;
   Graph graph_;
   std::vector<InitRule> inits_;
   uint64_t seed_ = 0;

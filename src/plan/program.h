@@ -14,7 +14,7 @@ namespace thimble {
 
 struct NamedGraph {
   std::string name;  // "train 100", "evaluate 64"
-  Graph graph;
+  Graph graph = {};
   int64_t runs_per_step = 0;                     // see Program
   std::vector<TechniqueRecord> techniques = {};  // that made the graph what it is
 };

@@ -8,6 +8,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/base/function_ref.h"
 #include "thimble/base/nearly_equal_parts.h"
+#include "thimble/program/techniques.h"
 
 namespace thimble {
 namespace {
@@ -141,8 +142,9 @@ Result<void> TryMicrobatch(const TrainConfig& config, const PlanSizer& sizer, Ad
                              return adviser.Fits(tried);
                            }));
   const int64_t microbatch = std::max<int64_t>(found, 1);
+  const LeverSetting setting{std::to_string(microbatch), config.batch, DeviceOf(config)};
   THIMBLE_ASSIGN_OR_RETURN(const std::string exactness,
-                           sizer.MicrobatchExactness(config.batch, microbatch));
+                           sizer.ExactnessOf(*FindLever("microbatch"), setting));
   return adviser.Try(
       fmt::format("--microbatch {}", microbatch),
       [=](TrainConfig& asked) { asked.microbatch = microbatch; }, exactness);

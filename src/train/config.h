@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,7 +37,9 @@ struct TrainConfig {
   std::string recompute = "none";      // which forward values are dropped (recompute_spec.h)
   int64_t scratch_bytes = 1 << 20;     // per thread
   int64_t budget_bytes = 0;            // 0: no limit
-  std::set<std::string> without = {};  // passes left out, to measure them
+  std::set<std::string> without = {};  // techniques left out, to measure them
+  // Values of levers (program/lever.h) that have no member above, by name.
+  std::map<std::string, std::string> levers = {};
   // Where
   std::string device = "cpu";  // or cuda
   std::string math = "auto";   // of products: tf32 (cuda) or fp32

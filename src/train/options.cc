@@ -10,7 +10,9 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/base/utf8.h"
+#include "thimble/plan/pipeline.h"
 #include "thimble/plan/recompute/recompute_spec.h"
+#include "thimble/program/techniques.h"
 #include "thimble/train/option_values.h"
 #include "thimble/train/schedule.h"
 
@@ -116,11 +118,25 @@ Option Switch(std::string name, std::string help, bool decides, Field field) {
           }};
 }
 
+// The words of the table of levers, for those that have a member in the configuration.
+std::string HelpOf(std::string_view lever) { return FindLever(lever)->help; }
+std::string TakenBy(std::string_view lever) { return FindLever(lever)->takes; }
+
+// What every plan has unless it is left out.
+std::vector<std::string> AlwaysDone() {
+  std::vector<std::string> names;
+  for (const auto& technique : Techniques()) {
+    if (technique->lever() == nullptr) names.emplace_back(technique->Info().name);
+  }
+  for (const PassInfo& pass : OptionalPasses()) names.emplace_back(pass.name);
+  return names;
+}
+
 Option Without() {
   return {
       "without",
       OptionKind::kText,
-      "planner passes to leave out, to measure them, separated by commas",
+      "techniques to leave out, to measure them, separated by commas",
       false,
       [](TrainConfig& config, std::string_view text) -> Result<void> {
         config.without.clear();
@@ -132,13 +148,13 @@ Option Without() {
         return {};
       },
       [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); },
-      "order|in-place|placement|rest[,...]"};
+      fmt::format("{}[,...]", fmt::join(AlwaysDone(), "|"))};
 }
 
 // One part is no parts: that has no text, as where nobody asked for any.
 Option Microbatch() {
   Option microbatch = Integer(
-      "microbatch", "the batch is cut into nearly equal parts of at most so many samples", true, 1,
+      "microbatch", HelpOf("microbatch"), true, 1,
       [](TrainConfig & config) -> auto& { return config.microbatch; });
   const auto set_number = microbatch.set;
   const auto get_number = microbatch.get;
@@ -220,26 +236,37 @@ std::vector<Option> HowOptions() {
           "init", "FILE", "weights to start from (a .safetensors file)", true,
           [](C & c) -> auto& { return c.init; }),
       Text(
-          "conv", "direct|winograd",
-          "convolutions; winograd: a quarter of the multiplications of 3x3 filters, other "
-          "roundings",
-          true, [](C & c) -> auto& { return c.conv; }),
+          "conv", TakenBy("conv"), HelpOf("conv"), true, [](C & c) -> auto& { return c.conv; }),
       Integer(
-          "bn-group", "samples that share batch-norm statistics; 0: the whole batch", true, 0,
-          [](C & c) -> auto& { return c.bn_group; }),
+          "bn-group", HelpOf("bn-group"), true, 0, [](C & c) -> auto& { return c.bn_group; }),
   };
+}
+
+// Of a lever that has no member in the configuration.
+Option LeverOption(const Lever& lever) {
+  const auto set = [lever](TrainConfig& config, std::string_view text) -> Result<void> {
+    if (lever.check && text != lever.plain) {
+      if (auto checked = lever.check(text); !checked.ok()) {
+        return WithContext("--" + lever.name, checked.error());
+      }
+    }
+    config.levers[lever.name] = std::string(text);
+    return {};
+  };
+  const auto get = [name = lever.name, plain = lever.plain](const TrainConfig& config) {
+    const auto found = config.levers.find(name);
+    return found == config.levers.end() ? plain : found->second;
+  };
+  return {lever.name, OptionKind::kText, lever.help, lever.decides_results, set, get, lever.takes};
 }
 
 std::vector<Option> MemoryOptions() {
   return {
       Text(
-          "recompute", "none|cheap|blocks[:N]|sqrt|optimal[:SIZE]",
-          "forward values to drop and rebuild; cheap: norms and activations; optimal: for the "
-          "smallest arena, or as little as fits into SIZE",
-          false, [](C & c) -> auto& { return c.recompute; }),
+          "recompute", TakenBy("recompute"), HelpOf("recompute"), false,
+          [](C & c) -> auto& { return c.recompute; }),
       Size(
-          "scratch", "bytes per thread for packed panels; a GPU has as much as 16 threads",
-          [](C & c) -> auto& { return c.scratch_bytes; }),
+          "scratch", HelpOf("scratch"), [](C & c) -> auto& { return c.scratch_bytes; }),
       Size(
           "budget", "the arena may not be larger than this, for example 8MB or 1.5GiB; 0: no limit",
           [](C & c) -> auto& { return c.budget_bytes; }),
@@ -302,6 +329,18 @@ std::vector<Option> MakeOptions() {
   add(option_group::kHow, HowOptions());
   add(option_group::kMemory, MemoryOptions());
   add(option_group::kWhere, WhereOptions());
+  // Behind the last of its group.
+  const auto place = [&] {
+    return std::find_if(table.begin(), table.end(),
+                        [](const Option& option) { return option.group == option_group::kWhere; });
+  };
+  for (const Lever* lever : Levers()) {
+    const auto same = [&](const Option& option) { return option.name == lever->name; };
+    if (std::any_of(table.begin(), table.end(), same)) continue;
+    Option option = LeverOption(*lever);
+    option.group = option_group::kMemory;
+    table.insert(place(), std::move(option));
+  }
   return table;
 }
 
@@ -322,8 +361,22 @@ std::string ResolvedMath(const TrainConfig& config) {
 }
 
 const std::vector<Option>& TrainOptions() {
-  static const std::vector<Option> options = MakeOptions();
+  static std::vector<Option> options = MakeOptions();
+  static size_t num_levers = Levers().size();
+  if (num_levers != Levers().size()) {  // a test has added one
+    num_levers = Levers().size();
+    options = MakeOptions();
+  }
   return options;
+}
+
+std::string ValueOf(const Lever& lever, const TrainConfig& config) {
+  return FindOption(lever.name)->get(config);
+}
+
+void Set(const Lever& lever, const std::string& value, TrainConfig& config) {
+  const auto set = FindOption(lever.name)->set(config, value);
+  THIMBLE_CHECK(set.ok(), "{}", set.error().message);
 }
 
 const Option* FindOption(std::string_view name) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "thimble/base/result.h"
+#include "thimble/program/lever.h"
 #include "thimble/train/config.h"
 
 namespace thimble {
@@ -41,6 +42,11 @@ inline constexpr const char* kOutput = "Output";  // of the commands' own option
 const std::vector<Option>& TrainOptions();
 // nullptr where there is none.
 const Option* FindOption(std::string_view name);
+
+// The value that a configuration has for a lever, and another one for it. Requires a lever of the
+// table and one of its values.
+std::string ValueOf(const Lever& lever, const TrainConfig& config);
+void Set(const Lever& lever, const std::string& value, TrainConfig& config);
 
 // Whether the values go together (batch at least 1, known schedule, …); the first thing that is
 // wrong.

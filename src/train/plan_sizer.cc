@@ -31,10 +31,9 @@ Result<PlanSize> PlanSizer::Of(TrainConfig config) const {
                                 planned.main_plan().graph.nodes.size()};
 }
 
-Result<std::string> PlanSizer::MicrobatchExactness(int64_t batch, int64_t microbatch) const {
+Result<std::string> PlanSizer::ExactnessOf(const Lever& lever, const LeverSetting& setting) const {
   THIMBLE_ASSIGN_OR_RETURN(const Network network, BuildNetwork(model_, ops_, 1, Mode::kTrain));
-  return thimble::MicrobatchExactness(network.graph,
-                                      CutNearlyEqually(batch, microbatch).LargestSize());
+  return lever.exactness(network.graph, setting);
 }
 
 }  // namespace thimble

@@ -9,6 +9,7 @@
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
 #include "thimble/model/image_classifier.h"
+#include "thimble/program/lever.h"
 #include "thimble/train/config.h"
 #include "thimble/train/training_program.h"
 
@@ -41,8 +42,8 @@ class PlanSizer {
   // The arena is that of MakeTrainingProgram, to the byte; passes that save nothing are left out.
   // What was asked before is remembered.
   Result<PlanSize> Of(TrainConfig config) const;
-  // How exact training a batch in parts of at most so many samples is.
-  Result<std::string> MicrobatchExactness(int64_t batch, int64_t microbatch) const;
+  // How exact a run with this value of a lever is.
+  Result<std::string> ExactnessOf(const Lever& lever, const LeverSetting& setting) const;
 
  private:
   mutable std::map<std::string, PlanSize> known_;  // by configuration

@@ -2,59 +2,70 @@
 
 #include <fmt/format.h>
 
-#include <functional>
-
 #include "thimble/plan/pipeline.h"
+#include "thimble/program/techniques.h"
+#include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
 
-// A technique that a user can ask for. One line here, and `thimble plan` says what it would save.
+// A value of a lever that may make the arena smaller.
 struct Offer {
+  const Lever* lever = nullptr;
+  std::string value;
+  std::string exactness;
+
+  std::string option() const { return fmt::format("--{} {}", lever->name, value); }
+  void Ask(TrainConfig& config) const { Set(*lever, value, config); }
+};
+
+// Whether it can be planned, with the other offers taken or not.
+bool CanBePlanned(const Offer& offer, TrainConfig config, const std::vector<Offer>& others,
+                  const PlanSizer& sizer) {
+  offer.Ask(config);
+  if (!sizer.Of(config).ok()) return false;
+  for (const Offer& other : others) other.Ask(config);
+  return sizer.Of(config).ok();
+}
+
+// Of each lever that saves bytes, the first value that is worth trying.
+Result<std::vector<Offer>> Offers(const TrainConfig& config, const PlanSizer& sizer) {
+  std::vector<Offer> offers;
+  for (const Lever* lever : Levers()) {
+    if (!lever->worth_trying) continue;
+    LeverSetting setting{ValueOf(*lever, config), config.batch, DeviceOf(config)};
+    for (std::string& value : lever->worth_trying(setting)) {
+      Offer offer{lever, std::move(value), ""};
+      if (!CanBePlanned(offer, config, offers, sizer)) continue;
+      setting.value = offer.value;
+      THIMBLE_ASSIGN_OR_RETURN(offer.exactness, sizer.ExactnessOf(*lever, setting));
+      offers.push_back(std::move(offer));
+      break;
+    }
+  }
+  return offers;
+}
+
+// What every plan has unless it is left out.
+struct AlwaysDone {
   std::string name;
   std::string exactness;
   std::string what;
-  std::function<void(TrainConfig&)> ask;
 };
 
-// Small enough to show what parts save; batch norm keeps statistics that are worth something.
-constexpr int64_t kOfferedMicrobatch = 10;
-
-// Samples of the largest part.
-int64_t PartOf(const TrainConfig& config) {
-  return config.microbatch == 0 ? config.batch : config.microbatch;
-}
-
-// The smallest that can be planned with, whether the other offers are taken or not.
-int64_t OfferedScratch(const TrainConfig& config, const std::vector<Offer>& others,
-                       const PlanSizer& sizer) {
-  return SmallestScratch(config, [&](TrainConfig tried) {
-    if (!sizer.Of(tried).ok()) return false;
-    for (const Offer& offer : others) offer.ask(tried);
-    return sizer.Of(tried).ok();
-  });
-}
-
-Result<std::vector<Offer>> Offers(const TrainConfig& config, const PlanSizer& sizer) {
-  std::vector<Offer> offers;
-  if (PartOf(config) > kOfferedMicrobatch) {
-    THIMBLE_ASSIGN_OR_RETURN(const std::string exactness,
-                             sizer.MicrobatchExactness(config.batch, kOfferedMicrobatch));
-    offers.push_back({fmt::format("--microbatch {}", kOfferedMicrobatch), exactness,
-                      "train a batch in parts, and update from the sum of their gradients",
-                      [](TrainConfig& asked) { asked.microbatch = kOfferedMicrobatch; }});
+std::vector<AlwaysDone> WhatIsAlwaysDone() {
+  std::vector<AlwaysDone> done;
+  const auto add = [&](const auto& info) {
+    done.push_back(
+        {std::string(info.name), std::string(Name(info.exactness)), std::string(info.what)});
+  };
+  for (const auto& technique : Techniques()) {
+    if (technique->lever() == nullptr) add(technique->Info());
   }
-  if (config.recompute == "none" || config.recompute == "cheap") {
-    offers.push_back({"--recompute blocks", std::string(Name(Exactness::kSameBits)),
-                      "keep what passes between blocks, and rebuild the rest in backward",
-                      [](TrainConfig& asked) { asked.recompute = "blocks"; }});
+  for (const PassInfo& pass : OptionalPasses()) {
+    if (pass.saves_bytes) add(pass);
   }
-  if (const int64_t scratch_bytes = OfferedScratch(config, offers, sizer); scratch_bytes > 0) {
-    offers.push_back({fmt::format("--scratch {}KiB", scratch_bytes >> 10),
-                      std::string(Name(Exactness::kSameBits)), "smaller packed panels per thread",
-                      [=](TrainConfig& asked) { asked.scratch_bytes = scratch_bytes; }});
-  }
-  return offers;
+  return done;
 }
 
 // A limit for recompute may be out of reach with passes left out: then as small as can be.
@@ -66,22 +77,20 @@ Result<PlanSize> SizeOf(const PlanSizer& sizer, TrainConfig config) {
 }
 
 Result<void> FindAlways(const PlanSizer& sizer, const TrainConfig& asked, Savings& savings) {
-  std::vector<PassInfo> passes = OptionalPasses();
-  std::erase_if(passes, [](const PassInfo& pass) { return !pass.saves_bytes; });
+  const std::vector<AlwaysDone> always = WhatIsAlwaysDone();
   TrainConfig bare = asked;
-  for (const PassInfo& pass : passes) bare.without.emplace(pass.name);
+  for (const AlwaysDone& done : always) bare.without.insert(done.name);
   THIMBLE_ASSIGN_OR_RETURN(const PlanSize without, SizeOf(sizer, bare));
   savings.bare_arena_bytes = without.arena_bytes;
-  for (const PassInfo& pass : passes) {
+  for (const AlwaysDone& done : always) {
     TrainConfig alone = bare;
-    alone.without.erase(std::string(pass.name));
+    alone.without.erase(done.name);
     TrainConfig left_out = asked;
-    left_out.without.emplace(pass.name);
+    left_out.without.insert(done.name);
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, SizeOf(sizer, alone));
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize others, SizeOf(sizer, left_out));
-    savings.always.push_back({std::string(pass.name), std::string(Name(pass.exactness)),
-                              std::string(pass.what), size.arena_bytes, size.step_flops,
-                              others.arena_bytes});
+    savings.always.push_back({done.name, done.exactness, done.what, size.arena_bytes,
+                              size.step_flops, others.arena_bytes});
   }
   return {};
 }
@@ -93,16 +102,16 @@ Result<void> FindOffered(const PlanSizer& sizer, const std::vector<Offer>& offer
   const auto without = [&](size_t left_out) {
     TrainConfig config = asked;
     for (size_t i = 0; i < offers.size(); ++i) {
-      if (i != left_out) offers[i].ask(config);
+      if (i != left_out) offers[i].Ask(config);
     }
     return sizer.Of(config);
   };
   for (size_t i = 0; i < offers.size(); ++i) {
     TrainConfig alone = asked;
-    offers[i].ask(alone);
+    offers[i].Ask(alone);
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(alone));
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize others, without(i));
-    savings.offered.push_back({offers[i].name, offers[i].exactness, offers[i].what,
+    savings.offered.push_back({offers[i].option(), offers[i].exactness, offers[i].lever->what,
                                size.arena_bytes, size.step_flops, others.arena_bytes});
     savings.together_arena_bytes = size.arena_bytes;
   }
@@ -130,8 +139,9 @@ Result<Savings> FindSavings(const TrainConfig& config, const PlanSizer& sizer) {
 Result<std::vector<SmallestArena>> FindSmallestArenas(const TrainConfig& config,
                                                       const PlanSizer& sizer) {
   std::vector<SmallestArena> arenas;
-  for (const int64_t microbatch : {config.microbatch, kOfferedMicrobatch, int64_t{1}}) {
-    if (!arenas.empty() && microbatch >= PartOf(config)) continue;
+  const int64_t part = config.microbatch == 0 ? config.batch : config.microbatch;
+  for (const int64_t microbatch : {config.microbatch, int64_t{10}, int64_t{1}}) {
+    if (!arenas.empty() && microbatch >= part) continue;
     TrainConfig asked = config;
     asked.microbatch = microbatch;
     asked.recompute = "optimal";

@@ -1,6 +1,7 @@
 #include "thimble/train/training_program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -11,17 +12,13 @@
 #include "thimble/grad/training_graph.h"
 #include "thimble/model/model_file.h"
 #include "thimble/plan/memory/accounting.h"
-#include "thimble/plan/pass.h"
+#include "thimble/plan/pipeline.h"
+#include "thimble/program/make_graphs.h"
+#include "thimble/program/techniques.h"
+#include "thimble/train/options.h"
 
 namespace thimble {
 namespace {
-
-std::string TrainName(int64_t samples) { return fmt::format("train {}", samples); }
-std::string PartName(const BatchShare& share) {
-  return fmt::format("train {} of {}", share.samples, share.batch);
-}
-std::string UpdateName(int64_t samples) { return fmt::format("update {}", samples); }
-std::string EvaluateName(int64_t samples) { return fmt::format("evaluate {}", samples); }
 
 size_t FindPlan(const Program& program, const std::string& name) {
   const auto found = std::find(program.names.begin(), program.names.end(), name);
@@ -29,9 +26,9 @@ size_t FindPlan(const Program& program, const std::string& name) {
   return static_cast<size_t>(found - program.names.begin());
 }
 
-// Batch sizes that occur when `images` are taken `batch` at a time, largest first.
-std::set<int64_t, std::greater<>> BatchSizes(int64_t images, int64_t batch) {
-  std::set<int64_t, std::greater<>> sizes;
+// Batch sizes that occur when `images` are taken `batch` at a time.
+BatchSizes SizesOf(int64_t images, int64_t batch) {
+  BatchSizes sizes;
   if (images >= batch) sizes.insert(batch);
   if (images % batch != 0) sizes.insert(images % batch);
   return sizes;
@@ -52,6 +49,25 @@ std::vector<Resident> PrefetchRing(const TrainConfig& config, int64_t batch,
   return ring;
 }
 
+// The passes among the techniques that are left out.
+Result<std::set<std::string>> SkippedPasses(const std::set<std::string>& without) {
+  std::set<std::string> techniques;
+  for (const auto& technique : Techniques()) {
+    if (technique->lever() == nullptr) techniques.emplace(technique->Info().name);
+  }
+  std::set<std::string> passes;
+  for (const PassInfo& pass : OptionalPasses()) passes.emplace(pass.name);
+  std::set<std::string> skipped;
+  for (const std::string& name : without) {
+    if (passes.contains(name)) skipped.insert(name);
+    if (passes.contains(name) || techniques.contains(name)) continue;
+    passes.merge(techniques);
+    return BadInput(
+        fmt::format("no technique '{}' to leave out; there are {}", name, fmt::join(passes, ", ")));
+  }
+  return skipped;
+}
+
 Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
   PlanOptions options;
   THIMBLE_ASSIGN_OR_RETURN(options.recompute, ParseRecompute(config.recompute));
@@ -65,95 +81,41 @@ Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
     options.limits.scratch_bytes_per_thread *= kThreadsOfAGpu;
     if (ResolvedMath(config) == "fp32") options.kernel_options.insert("fp32");
   }
-  options.skipped_passes = config.without;
+  THIMBLE_ASSIGN_OR_RETURN(options.skipped_passes, SkippedPasses(config.without));
   if (config.conv == "winograd") options.kernel_options.insert(config.conv);
   return options;
 }
 
-// What the configuration asks for that changes the graph of a batch of this size.
-std::vector<TechniqueRecord> GraphTechniques(const TrainConfig& config, const Graph& graph,
-                                             int64_t samples) {
-  const bool has_norm = std::any_of(graph.nodes.begin(), graph.nodes.end(),
-                                    [](const Node& node) { return node.op == "batch_norm"; });
-  if (config.bn_group == 0 || !has_norm) return {};
-  const int64_t group = CutNearlyEqually(samples, config.bn_group).LargestSize();
-  return {
-      {.name = "ghost batch norm",
-       .exactness = std::string(Name(Exactness::kLossy)),
-       .what = "normalize parts of the batch by their own statistics",
-       .done = fmt::format("batch-norm statistics per {} sample{}", group, group == 1 ? "" : "s")}};
+TechniqueRequest RequestOf(const TrainConfig& config) {
+  TechniqueRequest request;
+  for (const Lever* lever : Levers()) request.values[lever->name] = ValueOf(*lever, config);
+  request.without = config.without;
+  return request;
 }
 
-Result<void> AddEvaluation(const TrainingProgram& result, const OpRegistry& ops,
-                           const std::set<int64_t, std::greater<>>& sizes,
-                           std::vector<NamedGraph>& graphs) {
-  for (int64_t samples : sizes) {
-    THIMBLE_ASSIGN_OR_RETURN(Network network,
-                             BuildNetwork(result.model, ops, samples, Mode::kEvaluate));
-    graphs.push_back({EvaluateName(samples), std::move(network.graph)});
-  }
-  return {};
-}
-
-// The graphs of training with one batch size, in the order in which they run.
-class TrainingGraphs {
+// The forward graphs of a network, and how what they keep begins.
+class ForwardMaker {
  public:
-  TrainingGraphs(const TrainConfig& config, TrainingProgram& program, const OpRegistry& ops)
+  ForwardMaker(const TrainConfig& config, TrainingProgram& program, const OpRegistry& ops)
       : config_(config), program_(program), ops_(ops) {}
 
-  Result<void> AddBatch(int64_t samples, std::vector<NamedGraph>& graphs) {
-    const bool full = samples == program_.batch;
-    if (program_.in_parts()) return AddParts(samples, full, graphs);
-    THIMBLE_ASSIGN_OR_RETURN(Network network, Forward(samples));
-    THIMBLE_TRY(AppendUpdate(network.graph, ops_, network.loss, config_.optimizer));
-    Add(TrainName(samples), std::move(network.graph), full ? 1 : 0, samples, graphs);
-    return {};
+  Result<Graph> operator()(int64_t samples, bool training) const {
+    const ImageDraws draws{program_.augmentation, config_.seed};
+    THIMBLE_ASSIGN_OR_RETURN(Network network,
+                             BuildNetwork(program_.model, ops_, samples,
+                                          training ? Mode::kTrain : Mode::kEvaluate, draws));
+    if (training && program_.inits.empty()) program_.inits = std::move(network.inits);
+    return std::move(network.graph);
   }
 
  private:
-  void Add(std::string name, Graph graph, int64_t runs, int64_t samples,
-           std::vector<NamedGraph>& graphs) const {
-    std::vector<TechniqueRecord> techniques = GraphTechniques(config_, graph, samples);
-    graphs.push_back({std::move(name), std::move(graph), runs, std::move(techniques)});
-  }
-
-  Result<Network> Forward(int64_t samples) {
-    THIMBLE_ASSIGN_OR_RETURN(Network network,
-                             BuildNetwork(program_.model, ops_, samples, Mode::kTrain,
-                                          {program_.augmentation, config_.seed}, config_.bn_group));
-    if (program_.inits.empty()) program_.inits = network.inits;
-    return network;
-  }
-
-  Result<void> AddParts(int64_t batch, bool full, std::vector<NamedGraph>& graphs) {
-    const NearlyEqualParts parts = CutNearlyEqually(batch, program_.microbatch);
-    Graph update;
-    // Parts of two sizes at most, the larger ones first.
-    for (int64_t first = 0; first < parts.parts;) {
-      const BatchShare share{parts.Size(first), batch};
-      int64_t end = first;
-      while (end < parts.parts && parts.Size(end) == share.samples) ++end;
-      THIMBLE_ASSIGN_OR_RETURN(Network network, Forward(share.samples));
-      if (first == 0) {
-        THIMBLE_ASSIGN_OR_RETURN(update,
-                                 MakeUpdateGraph(network.graph, ops_, config_.optimizer, share));
-      }
-      THIMBLE_TRY(AppendSums(network.graph, ops_, network.loss, share));
-      Add(PartName(share), std::move(network.graph), full ? end - first : 0, share.samples, graphs);
-      first = end;
-    }
-    graphs.push_back({UpdateName(batch), std::move(update), full ? 1 : 0});
-    return {};
-  }
-
   const TrainConfig& config_;
   TrainingProgram& program_;
   const OpRegistry& ops_;
 };
 
 // Sets what parts the batches of these sizes are trained in.
-void ChooseParts(const TrainConfig& config, const std::set<int64_t, std::greater<>>& sizes,
-                 TrainingProgram& program) {
+void ChooseParts(const TrainConfig& config, const BatchSizes& sizes, TrainingProgram& program) {
   program.microbatch =
       config.microbatch == 0 ? program.batch : std::min(config.microbatch, program.batch);
   for (const int64_t samples : sizes) {
@@ -243,32 +205,16 @@ int64_t TrainingProgram::runs_per_step() const {
   return in_parts() ? CutNearlyEqually(batch, microbatch).parts + 1 : 1;
 }
 
-std::string MicrobatchExactness(const Graph& forward, int64_t samples) {
-  const bool with_statistics =
-      std::any_of(forward.nodes.begin(), forward.nodes.end(),
-                  [](const Node& node) { return node.op == "batch_norm"; });
-  if (!with_statistics) return std::string(Name(Exactness::kEqual));
-  return fmt::format("{}: batch-norm statistics per {} sample{}", Name(Exactness::kLossy), samples,
-                     samples == 1 ? "" : "s");
-}
-
 ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
                        int64_t plain_arena_bytes) {
   ProgramRecord record = RecordOf(program.program, ops);
-  if (!program.in_parts()) return record;
-  TechniqueRecord microbatch;
-  microbatch.name = "microbatch";
-  const NearlyEqualParts parts = CutNearlyEqually(program.batch, program.microbatch);
-  microbatch.exactness = MicrobatchExactness(program.main_plan().graph, parts.LargestSize());
-  microbatch.what = "train a batch in parts, and update from the sum of their gradients";
-  microbatch.done =
-      fmt::format("{} parts of {}{} samples", parts.parts,
-                  parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize());
+  if (!program.cut) return record;
+  TechniqueRecord cut = *program.cut;
   if (plain_arena_bytes > 0) {
-    microbatch.saved_bytes = plain_arena_bytes - static_cast<int64_t>(record.arena_bytes);
+    cut.saved_bytes = plain_arena_bytes - static_cast<int64_t>(record.arena_bytes);
   }
   std::vector<TechniqueRecord>& techniques = record.plans.front().techniques;
-  techniques.insert(techniques.begin(), std::move(microbatch));
+  techniques.insert(techniques.begin(), std::move(cut));
   return record;
 }
 
@@ -286,42 +232,36 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   result.data = config.data;
   result.augmentation = ChosenAugmentation(config, model.images.augmentation);
   result.batch = CutToData(config, counts).batch;
-  auto train_sizes = BatchSizes(counts.train, result.batch);
-  train_sizes.insert(result.batch);
-  ChooseParts(config, train_sizes, result);
-  auto evaluate_sizes = BatchSizes(counts.test, result.part);
-  evaluate_sizes.merge(BatchSizes(counts.validation, result.part));
-  if (evaluate_sizes.empty()) evaluate_sizes.insert(result.part);
+  ProgramSpec spec{.train = SizesOf(counts.train, result.batch),
+                   .optimizer = config.optimizer,
+                   .techniques = RequestOf(CutToData(config, counts))};
+  spec.train.insert(result.batch);
+  ChooseParts(config, spec.train, result);
+  spec.evaluate = SizesOf(counts.test, result.part);
+  spec.evaluate.merge(SizesOf(counts.validation, result.part));
+  if (spec.evaluate.empty()) spec.evaluate.insert(result.part);
 
-  std::vector<NamedGraph> graphs;
-  TrainingGraphs training(config, result, ops);
-  for (int64_t samples : train_sizes) THIMBLE_TRY(training.AddBatch(samples, graphs));
-  THIMBLE_TRY(AddEvaluation(result, ops, evaluate_sizes, graphs));
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
+  THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made,
+                           MakeGraphs(spec, ops, ForwardMaker(config, result, ops)));
+  result.cut = std::move(made.cut);
   THIMBLE_ASSIGN_OR_RETURN(
       result.program,
-      PlanProgram(graphs, ops, PrefetchRing(config, result.part, model.images), options));
+      PlanProgram(made.graphs, ops, PrefetchRing(config, result.part, model.images), options));
   return result;
 }
 
 TrainConfig PlainConfig(TrainConfig config) {
-  const TrainConfig defaults;
-  config.microbatch = defaults.microbatch;
-  config.conv = defaults.conv;
-  config.recompute = defaults.recompute;
-  config.bn_group = defaults.bn_group;
-  config.scratch_bytes = defaults.scratch_bytes;
-  config.budget_bytes = defaults.budget_bytes;
-  config.without = defaults.without;
+  for (const Lever* lever : Levers()) Set(*lever, lever->plain, config);
+  config.budget_bytes = 0;
+  config.without.clear();
   return config;
 }
 
 bool IsPlain(const TrainConfig& config) {
-  const TrainConfig plain = PlainConfig(config);
-  const bool whole = config.microbatch == 0 || config.microbatch == config.batch;
-  return whole && config.conv == plain.conv && config.recompute == plain.recompute &&
-         config.bn_group == plain.bn_group && config.scratch_bytes == plain.scratch_bytes &&
-         config.without == plain.without;
+  const auto is_plain = [&](const Lever* lever) { return ValueOf(*lever, config) == lever->plain; };
+  const std::vector<const Lever*> levers = Levers();
+  return config.without.empty() && std::all_of(levers.begin(), levers.end(), is_plain);
 }
 
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
@@ -343,10 +283,12 @@ Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const I
   TrainingProgram result;
   THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
   result.batch = result.microbatch = result.part = std::min(config.batch, num_images);
-  std::vector<NamedGraph> graphs;
-  THIMBLE_TRY(AddEvaluation(result, ops, BatchSizes(num_images, result.batch), graphs));
+  const ProgramSpec spec{.evaluate = SizesOf(num_images, result.batch),
+                         .techniques = RequestOf(config)};
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
-  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(graphs, ops, {}, options));
+  THIMBLE_ASSIGN_OR_RETURN(const ProgramGraphs made,
+                           MakeGraphs(spec, ops, ForwardMaker(config, result, ops)));
+  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(made.graphs, ops, {}, options));
   return result;
 }
 

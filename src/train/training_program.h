@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,7 @@ struct TrainingProgram {
   int64_t batch = 0;
   int64_t microbatch = 0;  // samples of a part of a batch at most; `batch` where there is one part
   int64_t part = 0;        // samples of the largest part: as many as are in the arena at a time
+  std::optional<TechniqueRecord> cut = {};  // where there are parts: who made them
 
   // Whether a step is one run for each part of its batch and one for the update.
   bool in_parts() const { return microbatch < batch; }
@@ -77,9 +79,6 @@ struct TrainingProgram {
 // what microbatching saves, where `plain_arena_bytes` is known and not 0.
 ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
                        int64_t plain_arena_bytes);
-
-// How exact training in parts of so many samples is, of this network.
-std::string MicrobatchExactness(const Graph& forward, int64_t samples);
 
 // Plans training and evaluation for full and last batches. With an empty training set in `counts`,
 // for full batches only.

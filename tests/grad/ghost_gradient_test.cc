@@ -11,6 +11,7 @@
 #include "thimble/grad/differentiate.h"
 #include "thimble/model/network_builder.h"
 #include "thimble/ops/builtin_ops.h"
+#include "thimble/program/ghost_batch_norm/ghost_batch_norm.h"
 
 namespace thimble {
 namespace {
@@ -21,7 +22,6 @@ using Numbers = std::vector<double>;
 // Two norms, a shortcut, so that batch_norm_grad_add has its part, and a classifier.
 NetworkBuilder::Built MakeNetwork(int64_t batch, int64_t group) {
   NetworkBuilder net(BuiltinOps(), Mode::kTrain);
-  net.set_batch_norm_group(group);
   ValueId x = net.Input("x", {batch, 3, 3, 2}, DType::kF32);
   x = net.Conv("conv1", x, {.out_channels = 5, .padding = 1});
   const ValueId y = net.Relu(net.BatchNorm("bn1", x));
@@ -31,6 +31,7 @@ NetworkBuilder::Built MakeNetwork(int64_t batch, int64_t group) {
   net.SoftmaxCrossEntropy(net.Linear("fc", net.GlobalAveragePool(x), 3), labels);
   auto built = std::move(net).Finish();
   THIMBLE_CHECK(built.ok(), "{}", built.error().message);
+  if (group > 0) THIMBLE_CHECK(GroupBatchNorms(built->graph, BuiltinOps(), group).ok());
   return std::move(built).value();
 }
 

@@ -103,34 +103,8 @@ TEST_F(NetworkBuilderTest, TrainingCarriesStatistics) {
   EXPECT_EQ(built.graph.nodes.back().attributes.Int("count"), 2 * 8 * 8);
 }
 
-TEST_F(NetworkBuilderTest, GhostNormsKnowTheirGroupAndTheBatch) {
-  const ValueId x = Images();
-  net_.BatchNorm("plain", x);
-  net_.set_batch_norm_group(1);
-  net_.BatchNorm("ghost", x);
-  const Graph graph = Finish().graph;
-  ASSERT_EQ(graph.nodes.size(), 4U);
-  EXPECT_EQ(graph.nodes[0].attributes.Int("group"), 0);
-  EXPECT_EQ(graph.value(graph.nodes[0].outputs[1]).shape, (Shape{3}));
-  EXPECT_EQ(graph.nodes[2].attributes.Int("group"), 1);
-  EXPECT_EQ(graph.value(graph.nodes[2].outputs[1]).shape, (Shape{2, 3}));
-  const Node& update = graph.nodes[3];
-  EXPECT_EQ(update.attributes.Int("samples"), 2);
-  EXPECT_EQ(update.attributes.Int("count"), 2 * 8 * 8);
-  EXPECT_EQ(graph.value(update.outputs[0]).shape, (Shape{3}));
-}
-
-TEST_F(NetworkBuilderTest, ANegativeGroupIsRefused) {
-  net_.set_batch_norm_group(-1);
-  net_.BatchNorm("bn", Images());
-  const auto built = std::move(net_).Finish();
-  ASSERT_FALSE(built.ok());
-  EXPECT_THAT(built.error().message, HasSubstr("group is -1"));
-}
-
 TEST(NetworkBuilderEvaluateTest, ReadsStatisticsAndCarriesNothing) {
   NetworkBuilder net(BuiltinOps(), Mode::kEvaluate);
-  net.set_batch_norm_group(1);  // of training only
   net.BatchNorm("bn", net.Input("x", {2, 8, 8, 3}, DType::kF32));
   const auto built = std::move(net).Finish();
   ASSERT_TRUE(built.ok());

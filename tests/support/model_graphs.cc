@@ -2,6 +2,8 @@
 
 #include "thimble/base/check.h"
 #include "thimble/ops/builtin_ops.h"
+#include "thimble/program/fuse_conv_add/fuse_conv_add.h"
+#include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
 
 namespace thimble {
 
@@ -18,6 +20,9 @@ Network MakeNetwork(std::string_view model, int64_t batch, Mode mode, const Imag
   THIMBLE_CHECK(classifier.ok(), "{}", classifier.error().message);
   auto network = BuildNetwork(*classifier, BuiltinOps(), batch, mode);
   THIMBLE_CHECK(network.ok(), "{}", network.error().message);
+  FuseNormRelu(network->graph);
+  FuseConvAdd(network->graph);
+  network->loss = network->graph.Find(kLossOutput);
   return std::move(network).value();
 }
 

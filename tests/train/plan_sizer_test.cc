@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/tiny_run.h"
+#include "thimble/program/techniques.h"
 
 namespace thimble {
 namespace {
@@ -26,10 +27,11 @@ TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
   const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
   const PlanSizer sizer(model, {}, BuiltinOps());
   // Seven parts of 64, as equal as can be.
-  EXPECT_EQ(*sizer.MicrobatchExactness(64, 10), "lossy: batch-norm statistics per 10 samples");
-  EXPECT_EQ(*sizer.MicrobatchExactness(11, 10), "lossy: batch-norm statistics per 6 samples");
+  const Lever& lever = *FindLever("microbatch");
+  EXPECT_EQ(*sizer.ExactnessOf(lever, {"10", 64}), "lossy: batch-norm statistics per 10 samples");
+  EXPECT_EQ(*sizer.ExactnessOf(lever, {"10", 11}), "lossy: batch-norm statistics per 6 samples");
   const ImageClassifier grouped = FindModel("wrn-10-1:group-norm=4", ImageSpec{}).value();
-  EXPECT_EQ(*PlanSizer(grouped, {}, BuiltinOps()).MicrobatchExactness(11, 10), "equal");
+  EXPECT_EQ(*PlanSizer(grouped, {}, BuiltinOps()).ExactnessOf(lever, {"10", 11}), "equal");
 }
 
 TEST(SmallestScratch, IsTheFirstThatWorksBelowWhatWasAskedFor) {

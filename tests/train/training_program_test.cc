@@ -374,13 +374,6 @@ TEST_F(ProgramInParts, NeedsLessAndSaysWhatItIs) {
             "microbatch");
 }
 
-TEST_F(ProgramInParts, IsEqualToRoundingWithoutBatchNorm) {
-  NetworkBuilder net(BuiltinOps(), Mode::kTrain);
-  const ValueId x = net.Input("x", {2, 3}, DType::kF32);
-  net.Linear("fc", x, 4);
-  EXPECT_EQ(MicrobatchExactness(std::move(net).Finish().value().graph, 2), "equal");
-}
-
 TEST_F(ProgramInParts, AStepIsAllItsRuns) {
   const TrainingProgram plain = Make(8, 0, {});
   const TrainingProgram parts = Make(8, 2, {10, 0, 3});

@@ -1,8 +1,10 @@
-#include "thimble/model/fuse_norm_relu.h"
+#include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
+
+#include <fmt/format.h>
 
 #include <vector>
 
-#include "thimble/model/remove_nodes.h"
+#include "thimble/graph/remove_nodes.h"
 
 namespace thimble {
 namespace {
@@ -33,6 +35,28 @@ void FuseNormRelu(Graph& graph) {
     removed_values[between.index()] = true;
   }
   RemoveNodes(graph, removed_nodes, removed_values);
+}
+
+namespace {
+
+class FuseNormReluTechnique final : public Technique {
+ public:
+  TechniqueInfo Info() const override {
+    return {.name = "norm-relu", .what = "a norm and the ReLU behind it in one pass over memory"};
+  }
+  Result<std::string> ChangeForward(const std::string& /*value*/, const OpRegistry& /*ops*/,
+                                    ForwardGraph& forward) const override {
+    const size_t before = forward.graph.nodes.size();
+    FuseNormRelu(forward.graph);
+    const size_t fused = before - forward.graph.nodes.size();
+    return fused == 0 ? std::string() : fmt::format("norms with the ReLU behind them: {}", fused);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Technique> MakeFuseNormRelu() {
+  return std::make_unique<FuseNormReluTechnique>();
 }
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-#include "thimble/model/remove_nodes.h"
+#include "thimble/graph/remove_nodes.h"
 
 namespace thimble {
 namespace {

@@ -1,9 +1,11 @@
-#include "thimble/model/fuse_conv_add.h"
+#include "thimble/program/fuse_conv_add/fuse_conv_add.h"
+
+#include <fmt/format.h>
 
 #include <utility>
 #include <vector>
 
-#include "thimble/model/remove_nodes.h"
+#include "thimble/graph/remove_nodes.h"
 
 namespace thimble {
 
@@ -30,6 +32,28 @@ void FuseConvAdd(Graph& graph) {
     }
   }
   RemoveNodes(graph, removed_nodes, removed_values);
+}
+
+namespace {
+
+class FuseConvAddTechnique final : public Technique {
+ public:
+  TechniqueInfo Info() const override {
+    return {.name = "conv-add", .what = "a convolution and the residual sum behind it in one pass over memory"};
+  }
+  Result<std::string> ChangeForward(const std::string& /*value*/, const OpRegistry& /*ops*/,
+                                    ForwardGraph& forward) const override {
+    const size_t before = forward.graph.nodes.size();
+    FuseConvAdd(forward.graph);
+    const size_t fused = before - forward.graph.nodes.size();
+    return fused == 0 ? std::string() : fmt::format("convolutions with the sum behind them: {}", fused);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Technique> MakeFuseConvAdd() {
+  return std::make_unique<FuseConvAddTechnique>();
 }
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-#include "thimble/model/fuse_conv_add.h"
+#include "thimble/program/fuse_conv_add/fuse_conv_add.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,10 @@
 // no array of its own in backward. Same bits.
 #pragma once
 
+#include <memory>
+
 #include "thimble/graph/graph.h"
+#include "thimble/program/technique.h"
 
 namespace thimble {
 
@@ -11,5 +14,7 @@ namespace thimble {
 // before it is differentiated. Values and nodes are numbered anew, so ids from before are void;
 // names are not.
 void FuseNormRelu(Graph& graph);
+
+std::unique_ptr<const Technique> MakeFuseNormRelu();
 
 }  // namespace thimble

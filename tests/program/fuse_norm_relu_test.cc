@@ -1,4 +1,4 @@
-#include "thimble/model/fuse_norm_relu.h"
+#include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,10 @@
 // over memory less. Same bits.
 #pragma once
 
+#include <memory>
+
 #include "thimble/graph/graph.h"
+#include "thimble/program/technique.h"
 
 namespace thimble {
 
@@ -11,5 +14,7 @@ namespace thimble {
 // inputs are such convolutions, the first one does. To be called on a forward graph, before it is
 // differentiated. Values and nodes are numbered anew, so ids from before are void; names are not.
 void FuseConvAdd(Graph& graph);
+
+std::unique_ptr<const Technique> MakeFuseConvAdd();
 
 }  // namespace thimble

@@ -1,0 +1,76 @@
+#include "thimble/program/microbatch/microbatch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace thimble {
+namespace {
+
+constexpr const char* kWhat = "train a batch in parts, and update from the sum of their gradients";
+
+// Samples of a part at most; 0 where nobody asked.
+int64_t SamplesOf(std::string_view value) {
+  int64_t samples = 0;
+  std::from_chars(value.data(), value.data() + value.size(), samples);
+  return samples;
+}
+
+NearlyEqualParts PartsOf(int64_t batch, const std::string& value) {
+  const int64_t samples = SamplesOf(value);
+  return samples == 0 ? NearlyEqualParts{batch, 1} : CutNearlyEqually(batch, samples);
+}
+
+// Ten is small enough to show what parts save, and batch norm keeps statistics that are worth
+// something.
+std::vector<std::string> WorthTrying(const LeverSetting& setting) {
+  const int64_t part = PartsOf(setting.batch, setting.value).LargestSize();
+  std::vector<std::string> values;
+  for (const int64_t samples : {10, 1}) {
+    if (samples < part) values.push_back(std::to_string(samples));
+  }
+  return values;
+}
+
+// Sums in another order; with batch norm, of statistics over fewer samples.
+std::string ExactnessOf(const Graph& forward, const LeverSetting& setting) {
+  const NearlyEqualParts parts = PartsOf(setting.batch, setting.value);
+  if (parts.parts == 1) return std::string(Name(Exactness::kSameBits));
+  if (!HasOp(forward, "batch_norm")) return std::string(Name(Exactness::kEqual));
+  const int64_t samples = parts.LargestSize();
+  return fmt::format("{}: batch-norm statistics per {} sample{}", Name(Exactness::kLossy), samples,
+                     samples == 1 ? "" : "s");
+}
+
+const Lever& MicrobatchLever() {
+  static const Lever lever{
+      .name = "microbatch",
+      .takes = "N",
+      .help = "the batch is cut into nearly equal parts of at most so many samples",
+      .what = kWhat,
+      .decides_results = true,
+      .worth_trying = WorthTrying,
+      .exactness = ExactnessOf};
+  return lever;
+}
+
+class Microbatch final : public Technique {
+ public:
+  TechniqueInfo Info() const override {
+    return {.name = "microbatch", .exactness = Exactness::kLossy, .what = kWhat};
+  }
+  const Lever* lever() const override { return &MicrobatchLever(); }
+  std::string CutBatch(const std::string& value, NearlyEqualParts& parts) const override {
+    parts = PartsOf(parts.total, value);
+    if (parts.parts == 1) return {};
+    return fmt::format("{} parts of {}{} samples", parts.parts,
+                       parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize());
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<const Technique> MakeMicrobatch() { return std::make_unique<Microbatch>(); }
+
+}  // namespace thimble

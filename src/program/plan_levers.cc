@@ -1,0 +1,66 @@
+#include "thimble/program/plan_levers.h"
+
+#include "thimble/base/byte_size.h"
+#include "thimble/plan/recompute/recompute_spec.h"
+
+namespace thimble {
+namespace {
+
+Lever Recompute() {
+  return {.name = "recompute",
+          .takes = "none|cheap|blocks[:N]|sqrt|optimal[:SIZE]",
+          .help =
+              "forward values to drop and rebuild; cheap: norms and activations; optimal: for "
+              "the smallest arena, or as little as fits into SIZE",
+          .what = "keep what passes between blocks, and rebuild the rest in backward",
+          .plain = "none",
+          .check = [](std::string_view value) -> Result<void> {
+            THIMBLE_TRY(ParseRecompute(std::string(value)));
+            return {};
+          },
+          .worth_trying = [](const LeverSetting& setting) -> std::vector<std::string> {
+            if (setting.value == "none" || setting.value == "cheap") return {"blocks", "optimal"};
+            return {};
+          }};
+}
+
+Lever Convolution() {
+  return {.name = "conv",
+          .takes = "direct|winograd",
+          .help =
+              "convolutions; winograd: a quarter of the multiplications of 3x3 filters, other "
+              "roundings",
+          .what = "fewer multiplications, in other roundings",
+          .plain = "direct",
+          .decides_results = true,
+          .exactness = [](const Graph&, const LeverSetting& setting) {
+            const bool same = setting.value == "direct";
+            return std::string(Name(same ? Exactness::kSameBits : Exactness::kEqual));
+          }};
+}
+
+Lever Scratch() {
+  return {.name = "scratch",
+          .takes = "SIZE",
+          .help = "bytes per thread for packed panels; a GPU has as much as 16 threads",
+          .what = "smaller packed panels per thread",
+          .plain = "1048576",
+          // From what direct convolutions run well with. (Winograd's cannot do with so little.)
+          .worth_trying = [](const LeverSetting& setting) {
+            const Result<int64_t> asked = ParseByteSize(setting.value);
+            std::vector<std::string> values;
+            for (int64_t kib = 64; asked.ok() && (kib << 10) < *asked; kib *= 2) {
+              values.push_back(std::to_string(kib) + "KiB");
+            }
+            return values;
+          }};
+}
+
+}  // namespace
+
+const std::vector<Lever>& PlanLevers() {
+  static const std::vector<Lever> levers = {Recompute(), Convolution(), Scratch()};
+  return levers;
+}
+
+}  // namespace thimble

@@ -1,0 +1,57 @@
+#include "thimble/program/techniques.h"
+
+#include "thimble/program/fuse_conv_add/fuse_conv_add.h"
+#include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
+#include "thimble/program/ghost_batch_norm/ghost_batch_norm.h"
+#include "thimble/program/microbatch/microbatch.h"
+#include "thimble/program/plan_levers.h"
+
+namespace thimble {
+namespace {
+
+std::vector<std::unique_ptr<const Technique>>& Table() {
+  static auto* techniques = [] {
+    auto* table = new std::vector<std::unique_ptr<const Technique>>;
+    table->push_back(MakeMicrobatch());
+    table->push_back(MakeGhostBatchNorm());
+    table->push_back(MakeFuseNormRelu());
+    table->push_back(MakeFuseConvAdd());
+    return table;
+  }();
+  return *techniques;
+}
+
+}  // namespace
+
+TechniqueRecord RecordOf(const Technique& technique, std::string done) {
+  const TechniqueInfo info = technique.Info();
+  return {.name = std::string(info.name),
+          .exactness = std::string(Name(info.exactness)),
+          .what = std::string(info.what),
+          .done = std::move(done)};
+}
+
+const std::vector<std::unique_ptr<const Technique>>& Techniques() { return Table(); }
+
+std::vector<const Lever*> Levers() {
+  std::vector<const Lever*> levers;
+  for (const auto& technique : Techniques()) {
+    if (technique->lever() != nullptr) levers.push_back(technique->lever());
+  }
+  for (const Lever& lever : PlanLevers()) levers.push_back(&lever);
+  return levers;
+}
+
+const Lever* FindLever(std::string_view name) {
+  for (const Lever* lever : Levers()) {
+    if (lever->name == name) return lever;
+  }
+  return nullptr;
+}
+
+AddedTechnique::AddedTechnique(std::unique_ptr<const Technique> technique) {
+  Table().push_back(std::move(technique));
+}
+AddedTechnique::~AddedTechnique() { Table().pop_back(); }
+
+}  // namespace thimble

@@ -1,0 +1,118 @@
+// A technique is one folder and one line: this one is added here, and everything that users see of
+// techniques has it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "thimble/base/json.h"
+#include "thimble/ops/builtin_ops.h"
+#include "thimble/program/techniques.h"
+#include "thimble/report/plan_answer.h"
+#include "thimble/report/plan_text.h"
+#include "thimble/train/options.h"
+#include "thimble/train/savings.h"
+#include "thimble/train/training_program.h"
+
+namespace thimble {
+namespace {
+
+using testing::Contains;
+using testing::Field;
+using testing::HasSubstr;
+
+// Trains batches in two halves.
+class Halves final : public Technique {
+ public:
+  TechniqueInfo Info() const override {
+    return {
+        .name = "halves", .exactness = Exactness::kLossy, .what = "train a batch in two halves"};
+  }
+  const Lever* lever() const override {
+    static const Lever lever{
+        .name = "halves",
+        .takes = "no|yes",
+        .help = "train batches in two halves",
+        .what = "train a batch in two halves",
+        .plain = "no",
+        .decides_results = true,
+        .worth_trying =
+            [](const LeverSetting& setting) {
+              return setting.value == "no" ? std::vector<std::string>{"yes"}
+                                           : std::vector<std::string>{};
+            },
+        .exactness = [](const Graph&, const LeverSetting&) { return std::string("lossy"); }};
+    return &lever;
+  }
+  std::string CutBatch(const std::string& value, NearlyEqualParts& parts) const override {
+    if (value != "yes") return {};
+    parts.parts = 2;
+    return "2 halves";
+  }
+};
+
+class AddedTechniqueTest : public testing::Test {
+ protected:
+  static TrainConfig Config(const std::string& halves) {
+    TrainConfig config;
+    config.model = "wrn-10-1";
+    config.batch = 8;
+    EXPECT_TRUE(FindOption("halves")->set(config, halves).ok());
+    return config;
+  }
+  static TrainingProgram Make(const TrainConfig& config) {
+    auto program = MakeTrainingProgram(config, ImageSpec{}, ImageCounts{}, BuiltinOps());
+    EXPECT_TRUE(program.ok()) << program.error().message;
+    return std::move(program).value();
+  }
+
+  const AddedTechnique added_{std::make_unique<Halves>()};
+};
+
+TEST_F(AddedTechniqueTest, IsAnOptionOfTheCommandLineAndOfFiles) {
+  const Option* option = FindOption("halves");
+  ASSERT_NE(option, nullptr);
+  EXPECT_EQ(option->help, "train batches in two halves");
+  EXPECT_EQ(option->value, "no|yes");
+  EXPECT_EQ(option->group, std::string_view(option_group::kMemory));
+  EXPECT_THAT(ToToml(Config("yes")), HasSubstr("halves = \"yes\""));
+  EXPECT_FALSE(CheckConfig(Config("perhaps")).ok());
+  EXPECT_THAT(FirstDifference(Config("yes"), Config("no")), HasSubstr("--halves"));
+}
+
+TEST_F(AddedTechniqueTest, IsNoPartOfThePlainPlan) {
+  EXPECT_TRUE(IsPlain(Config("no")));
+  EXPECT_FALSE(IsPlain(Config("yes")));
+  EXPECT_TRUE(IsPlain(PlainConfig(Config("yes"))));
+}
+
+TEST_F(AddedTechniqueTest, ChangesTheProgramAndIsRecorded) {
+  const TrainingProgram plain = Make(Config("no"));
+  const TrainingProgram halves = Make(Config("yes"));
+  EXPECT_LT(halves.program.arena_bytes, plain.program.arena_bytes);
+  EXPECT_EQ(halves.program.names[0], "train 4 of 8");
+  const ProgramRecord record =
+      RecordOf(halves, BuiltinOps(), static_cast<int64_t>(plain.program.arena_bytes));
+  const TechniqueRecord& technique = record.plans[0].techniques.front();
+  EXPECT_EQ(technique.name, "halves");
+  EXPECT_EQ(technique.exactness, "lossy");
+  EXPECT_EQ(technique.done, "2 halves");
+  EXPECT_GT(technique.saved_bytes, 0);
+}
+
+TEST_F(AddedTechniqueTest, IsOfferedWithItsBytes) {
+  const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
+  const PlanSizer sizer(model, {}, BuiltinOps());
+  const auto savings = FindSavings(Config("no"), sizer);
+  ASSERT_TRUE(savings.ok()) << savings.error().message;
+  EXPECT_THAT(savings->offered, Contains(Field(&TechniqueSaving::name, "--halves yes")));
+  for (const TechniqueSaving& offered : savings->offered) {
+    if (offered.name != "--halves yes") continue;
+    EXPECT_LT(offered.arena_bytes, savings->asked_arena_bytes);
+    EXPECT_EQ(offered.what, "train a batch in two halves");
+  }
+}
+
+}  // namespace
+}  // namespace thimble

@@ -150,7 +150,7 @@ std::string SavingsTable(const Savings& savings, bool plain, const TextStyle& st
            AddedFlops(technique.step_flops, savings.asked_step_flops)});
     }
   };
-  table.AddRow({"nothing shared", FormatBytes(savings.bare_arena_bytes), "", "", "", ""});
+  table.AddRow({"none of these", FormatBytes(savings.bare_arena_bytes), "", "", "", ""});
   each(savings.always, "{} alone", savings.bare_arena_bytes, savings.asked_arena_bytes);
   total(plain ? "all: plain plan" : "all: as asked", savings.asked_arena_bytes,
         savings.bare_arena_bytes);

@@ -25,12 +25,9 @@ NearlyEqualParts PartsOf(int64_t batch, const std::string& value) {
 // Ten is small enough to show what parts save, and batch norm keeps statistics that are worth
 // something.
 std::vector<std::string> WorthTrying(const LeverSetting& setting) {
-  const int64_t part = PartsOf(setting.batch, setting.value).LargestSize();
-  std::vector<std::string> values;
-  for (const int64_t samples : {10, 1}) {
-    if (samples < part) values.push_back(std::to_string(samples));
-  }
-  return values;
+  constexpr int64_t kSamples = 10;
+  if (PartsOf(setting.batch, setting.value).LargestSize() <= kSamples) return {};
+  return {std::to_string(kSamples)};
 }
 
 // Sums in another order; with batch norm, of statistics over fewer samples.

@@ -41,7 +41,7 @@ Row TechniqueRow(const TechniqueSaving& technique, const std::string& name, int6
 }
 
 std::vector<Row> Rows(const Savings& savings, int64_t arena_bytes) {
-  std::vector<Row> rows = {TotalRow("nothing shared", savings.bare_arena_bytes, 0)};
+  std::vector<Row> rows = {TotalRow("none of these", savings.bare_arena_bytes, 0)};
   for (const TechniqueSaving& technique : savings.always) {
     rows.push_back(TechniqueRow(technique, fmt::format("{} alone", technique.name),
                                 savings.bare_arena_bytes, savings.asked_arena_bytes));
@@ -90,7 +90,7 @@ Svg SavingsPlot(const Savings& savings, int64_t arena_bytes, double width) {
     frame.x_high = std::max(frame.x_high, static_cast<double>(row.arena_bytes));
   }
   Svg svg(width, height,
-          fmt::format("What techniques save: {} with nothing shared, {} in this run",
+          fmt::format("What techniques save: {} with none of them, {} in this run",
                       FormatBytes(savings.bare_arena_bytes), FormatBytes(arena_bytes)));
   double y = 0;
   for (const Row& row : rows) {

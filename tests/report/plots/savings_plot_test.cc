@@ -24,7 +24,7 @@ Savings MadeSavings() {
 TEST(SavingsPlot, HasARowForEachPlan) {
   const std::string svg = SavingsPlot(MadeSavings(), 9'000, 400).Inline();
   for (const char* name :
-       {"nothing shared", "placement alone", "plain plan: all these", "with --less", "this run"}) {
+       {"none of these", "placement alone", "plain plan: all these", "with --less", "this run"}) {
     EXPECT_THAT(svg, HasSubstr(std::string(">") + name + "</text>"));
   }
   EXPECT_THAT(svg, HasSubstr(">saves 5.00 kB, leaving it out costs 3.00 kB · same-bits</text>"));

@@ -13,7 +13,7 @@
 #include "thimble/plan/cost.h"
 #include "thimble/plan/program_record.h"
 #include "thimble/report/text_table.h"
-#include "thimble/train/initialize.h"
+#include "thimble/train/loop/initialize.h"
 
 namespace thimble {
 namespace {
@@ -183,7 +183,7 @@ std::string StepTimer::ToJson() const {
   Json line{
       {"model", config_.model},
       {"batch", program_.batch},
-      {"microbatch", program_.microbatch},
+      {"microbatch", program_.part},
       {"device", executor_->device().name()},
       {"math", ResolvedMath(config_)},
       {"steps", num_steps_},

@@ -12,9 +12,9 @@
 #include "bench/machine_peaks.h"
 #include "thimble/base/result.h"
 #include "thimble/exec/executor.h"
-#include "thimble/train/config.h"
-#include "thimble/train/made_batch.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/options/config.h"
+#include "thimble/train/planning/training_program.h"
+#include "thimble/train/profile/made_batch.h"
 
 namespace thimble {
 

@@ -4,7 +4,7 @@
 
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 
@@ -23,7 +23,7 @@ Result<void> ReadTrainFlag(const std::vector<std::string>& arguments, size_t* in
 Result<TrainingProgram> PlanForBench(const TrainConfig& config) {
   THIMBLE_TRY(CheckConfig(config));
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeImageData(config.data));
+  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
   THIMBLE_ASSIGN_OR_RETURN(TrainingProgram program,
                            MakeTrainingProgram(config, data.images, {}, BuiltinOps()));
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));

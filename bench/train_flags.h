@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "thimble/base/result.h"
-#include "thimble/train/config.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/options/config.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 

@@ -9,8 +9,8 @@
 #include "fuzz/check_error.h"
 #include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
-#include "thimble/train/checkpoint.h"
-#include "thimble/train/run_state.h"
+#include "thimble/train/run_folder/checkpoint.h"
+#include "thimble/train/run_folder/run_state.h"
 
 namespace thimble {
 namespace {

@@ -7,8 +7,8 @@
 #include "fuzz/check_error.h"
 #include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
-#include "thimble/train/command_text.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/command_text.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 namespace {

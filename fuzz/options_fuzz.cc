@@ -12,10 +12,10 @@
 #include "thimble/model/model_file.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/recompute/recompute_spec.h"
-#include "thimble/train/command_text.h"
-#include "thimble/train/options.h"
-#include "thimble/train/schedule.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/options/command_text.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/options/schedule.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {
@@ -63,7 +63,7 @@ void ReadModelName(std::string_view text) {
 }
 
 void ReadData(std::string_view text) {
-  const auto data = DescribeImageData(std::string(text), 7);
+  const auto data = DescribeImageData(text, {.validation = 7});
   if (!data.ok()) return CheckOptionError(data.error());
   THIMBLE_CHECK(data->counts.train > 0 && data->counts.test > 0, "no images");
 }

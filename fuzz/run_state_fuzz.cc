@@ -6,7 +6,7 @@
 #include "fuzz/check_error.h"
 #include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
-#include "thimble/train/run_state.h"
+#include "thimble/train/run_folder/run_state.h"
 
 namespace thimble {
 namespace {

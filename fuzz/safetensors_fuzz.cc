@@ -6,7 +6,7 @@
 
 #include "fuzz/check_error.h"
 #include "fuzz/scratch_folder.h"
-#include "thimble/train/safetensors_reader.h"
+#include "thimble/train/weights/safetensors_reader.h"
 
 namespace thimble {
 namespace {

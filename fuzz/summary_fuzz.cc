@@ -5,7 +5,7 @@
 #include "fuzz/check_error.h"
 #include "fuzz/fresh_input.h"
 #include "fuzz/scratch_folder.h"
-#include "thimble/train/metrics.h"
+#include "thimble/train/run_folder/metrics.h"
 
 namespace thimble {
 namespace {

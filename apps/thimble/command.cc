@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "thimble/base/quote_name.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 

@@ -10,7 +10,7 @@
 
 #include "thimble/base/result.h"
 #include "thimble/base/standard_streams.h"
-#include "thimble/train/config.h"
+#include "thimble/train/options/config.h"
 
 namespace thimble {
 

@@ -2,9 +2,9 @@
 
 #include "apps/thimble/command.h"
 #include "thimble/base/json.h"
-#include "thimble/train/dump_batches.h"
-#include "thimble/train/options.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/loop/dump_batches.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {

@@ -2,9 +2,9 @@
 
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/evaluate_run.h"
-#include "thimble/train/options.h"
-#include "thimble/train/run_folder.h"
+#include "thimble/train/loop/evaluate_run.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/run_folder/run_folder.h"
 
 namespace thimble {
 namespace {

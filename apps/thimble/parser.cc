@@ -7,8 +7,8 @@
 #include "thimble/base/nearest_name.h"
 #include "thimble/base/version.h"
 #include "thimble/report/help/help_text.h"
-#include "thimble/train/option_values.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/option_values.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 namespace {

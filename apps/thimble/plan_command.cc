@@ -8,9 +8,9 @@
 #include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
 #include "thimble/report/text_style.h"
-#include "thimble/train/budget_advice.h"
-#include "thimble/train/savings.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/savings.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {

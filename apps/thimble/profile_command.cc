@@ -10,9 +10,9 @@
 #include "thimble/report/profile_text.h"
 #include "thimble/report/text_style.h"
 #include "thimble/report/trace_json.h"
-#include "thimble/train/budget_advice.h"
-#include "thimble/train/options.h"
-#include "thimble/train/profile_run.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/profile/profile_run.h"
 
 namespace thimble {
 namespace {

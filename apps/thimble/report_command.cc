@@ -3,7 +3,7 @@
 #include "apps/thimble/command.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/pages/report_writer.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 namespace {

@@ -5,7 +5,7 @@
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/console_progress.h"
 #include "thimble/report/pages/report_writer.h"
-#include "thimble/train/trainer.h"
+#include "thimble/train/loop/trainer.h"
 
 namespace thimble {
 namespace {

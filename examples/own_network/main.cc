@@ -10,8 +10,8 @@
 #include "thimble/model/image_classifier.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/plan_text.h"
-#include "thimble/train/trainer.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/loop/trainer.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace {
 
@@ -40,7 +40,7 @@ thimble::Result<thimble::ImageClassifier> MakeSmallNetwork(const thimble::ImageS
 // What the training will need; nothing of it is allocated here.
 thimble::Result<void> PrintPlan(const thimble::TrainConfig& config) {
   const thimble::OpRegistry& ops = thimble::BuiltinOps();
-  THIMBLE_ASSIGN_OR_RETURN(const auto data, thimble::DescribeImageData(config.data));
+  THIMBLE_ASSIGN_OR_RETURN(const auto data, thimble::DescribeData(config));
   THIMBLE_ASSIGN_OR_RETURN(const auto model, MakeSmallNetwork(data.images));
   THIMBLE_ASSIGN_OR_RETURN(const auto planned,
                            thimble::MakeTrainingProgram(config, model, data.counts, ops));

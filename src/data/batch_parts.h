@@ -6,6 +6,8 @@
 //                                    images 3 2 2 | 3 2 2 | …
 #pragma once
 
+#include "thimble/base/function_ref.h"
+#include "thimble/base/nearly_equal_parts.h"
 #include "thimble/data/batches.h"
 
 namespace thimble {
@@ -22,8 +24,8 @@ struct BatchPart {
 
 class BatchParts final : public BatchSource {
  public:
-  // `batches` must outlive this. Parts are cut by base/nearly_equal_parts.h. Requires largest >= 1.
-  BatchParts(const TrainBatches& batches, int64_t largest);
+  // `cut` says in what parts a batch of so many samples is. `batches` must outlive this.
+  BatchParts(const TrainBatches& batches, FunctionRef<NearlyEqualParts(int64_t samples)> cut);
 
   BatchPart PartAt(int64_t part) const;
   // The number of the first part of a step.
@@ -38,8 +40,8 @@ class BatchParts final : public BatchSource {
 
  private:
   const TrainBatches& batches_;
-  int64_t largest_;
-  int64_t parts_per_step_ = 1;  // of all but the last one of an epoch, which may have fewer
+  NearlyEqualParts full_;  // of all steps but the last one of an epoch
+  NearlyEqualParts last_;
   int64_t parts_per_epoch_ = 1;
 };
 

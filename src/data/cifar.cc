@@ -35,6 +35,9 @@ struct Layout {
 
   int64_t label_bytes() const { return std::ssize(label_ranges); }
   int64_t record_bytes() const { return label_bytes() + kPixelBytes; }
+  ImageFormat format() const {
+    return {kCifarSide, kCifarSide, kCifarChannels, label_ranges.back(), mean, std};
+  }
 };
 
 Layout MakeLayout(CifarVersion version) {
@@ -127,10 +130,7 @@ class CifarDataset final : public ImageDataset {
     return std::unique_ptr<ImageDataset>(std::move(dataset));
   }
 
-  explicit CifarDataset(const Layout& layout)
-      : layout_(layout), format_{kCifarSide,     kCifarSide,
-                                 kCifarChannels, layout.label_ranges.back(),
-                                 layout.mean,    layout.std} {}
+  explicit CifarDataset(const Layout& layout) : layout_(layout), format_(layout.format()) {}
 
   const ImageFormat& format() const override { return format_; }
   int64_t size() const override { return size_; }
@@ -171,6 +171,10 @@ class CifarDataset final : public ImageDataset {
 };
 
 }  // namespace
+
+ImageDescription PublishedCifar(CifarVersion version) {
+  return {MakeLayout(version).format(), Augmentation::kCropFlip, {.train = 50000, .test = 10000}};
+}
 
 Result<CifarData> OpenCifar(CifarVersion version, const std::string& folder) {
   const Layout layout = MakeLayout(version);

@@ -25,4 +25,7 @@ struct CifarData {
 // offset, what was found and what was expected.
 Result<CifarData> OpenCifar(CifarVersion version, const std::string& folder);
 
+// Of the published files.
+ImageDescription PublishedCifar(CifarVersion version);
+
 }  // namespace thimble

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -13,13 +14,6 @@
 
 namespace thimble {
 namespace {
-
-Error UnknownSpec(std::string_view spec) {
-  return BadInput(fmt::format(
-      "data '{}': unknown; expected shapes, shapes:TRAIN, "
-      "shapes:TRAIN,TEST (numbers of images), cifar10:DIR or cifar100:DIR{}",
-      spec, DidYouMean(spec.substr(0, spec.find(':')), {"shapes", "cifar10", "cifar100"})));
-}
 
 Result<int64_t> ParseShapesSize(std::string_view text) {
   int64_t size = 0;
@@ -34,8 +28,7 @@ Result<int64_t> ParseShapesSize(std::string_view text) {
 // seed decides their order.
 constexpr uint64_t kShapesSeed = 0;
 
-// `sizes` is what follows "shapes:", empty where nothing does.
-Result<ImageData> OpenShapes(std::string_view sizes, const DataOptions& options) {
+Result<ImageData> MakeShapes(std::string_view sizes, const DataOptions& options) {
   int64_t train = options.shapes_train;
   int64_t test = options.shapes_test;
   const size_t comma = sizes.find(',');
@@ -55,38 +48,109 @@ Result<ImageData> OpenShapes(std::string_view sizes, const DataOptions& options)
   return data;
 }
 
+Result<ImageData> OpenShapes(std::string_view sizes, const DataOptions& options) {
+  auto data = MakeShapes(sizes, options);
+  if (data.ok()) return data;
+  return WithContext(fmt::format("data 'shapes{}{}'", sizes.empty() ? "" : ":", sizes),
+                     data.error());
+}
+
 Result<ImageData> OpenCifarData(CifarVersion version, std::string_view folder) {
   THIMBLE_ASSIGN_OR_RETURN(CifarData cifar, OpenCifar(version, std::string(folder)));
   ImageData data;
   data.train = std::move(cifar.train);
   data.test = std::move(cifar.test);
   data.identity = FormatSeal(cifar.checksum);
-  data.augmentation = Augmentation::kCropFlip;
+  data.augmentation = PublishedCifar(version).augmentation;
   return data;
 }
 
-Result<ImageData> OpenByName(std::string_view spec, const DataOptions& options) {
-  const size_t colon = spec.find(':');
-  const std::string_view name = spec.substr(0, colon);
-  const bool has_argument = colon != std::string_view::npos;
-  const std::string_view argument = has_argument ? spec.substr(colon + 1) : "";
-  // "shapes:" and "cifar10:" name nothing after the colon, "cifar10" has no folder.
-  if (has_argument && argument.empty()) return UnknownSpec(spec);
-  if (name == "shapes") {
-    auto data = OpenShapes(argument, options);
-    if (!data.ok()) return WithContext(fmt::format("data '{}'", spec), data.error());
-    return data;
+// A data set that --data can name.
+struct DatasetKind {
+  std::string_view name;
+  std::string_view form;  // as help shows it; where the rest is in brackets, the name is enough
+  // `argument` is what follows the colon, empty where there is none.
+  Result<ImageData> (*open)(std::string_view argument, const DataOptions& options);
+  // What is known without its files; nullptr where there are no files.
+  ImageDescription (*published)() = nullptr;
+
+  bool needs_argument() const { return form.find('[') == std::string_view::npos; }
+};
+
+// All of them: a new one is one entry here.
+constexpr DatasetKind kDatasets[] = {
+    {"shapes", "shapes[:TRAIN[,TEST]]", OpenShapes},
+    {"cifar10", "cifar10:DIR",
+     [](std::string_view folder, const DataOptions&) {
+       return OpenCifarData(CifarVersion::kCifar10, folder);
+     },
+     [] { return PublishedCifar(CifarVersion::kCifar10); }},
+    {"cifar100", "cifar100:DIR",
+     [](std::string_view folder, const DataOptions&) {
+       return OpenCifarData(CifarVersion::kCifar100, folder);
+     },
+     [] { return PublishedCifar(CifarVersion::kCifar100); }},
+};
+
+Error UnknownSpec(std::string_view spec) {
+  std::vector<std::string> names;
+  for (const DatasetKind& kind : kDatasets) names.emplace_back(kind.name);
+  return BadInput(fmt::format("data '{}': unknown; expected {}{}", spec, DataForms(),
+                              DidYouMean(spec.substr(0, spec.find(':')), names)));
+}
+
+struct NamedDataset {
+  const DatasetKind& kind;
+  std::string_view argument;
+};
+
+// "shapes:" and "cifar10:" name nothing after the colon.
+Result<NamedDataset> FindDataset(std::string_view spec) {
+  const size_t colon = std::min(spec.find(':'), spec.size());
+  const bool ends_in_colon = colon + 1 == spec.size();
+  for (const DatasetKind& kind : kDatasets) {
+    if (kind.name != spec.substr(0, colon) || ends_in_colon) continue;
+    return NamedDataset{kind, spec.substr(std::min(colon + 1, spec.size()))};
   }
-  if (has_argument && name == "cifar10") return OpenCifarData(CifarVersion::kCifar10, argument);
-  if (has_argument && name == "cifar100") return OpenCifarData(CifarVersion::kCifar100, argument);
   return UnknownSpec(spec);
 }
 
 }  // namespace
 
+std::string DataForms() {
+  std::string forms;
+  for (const DatasetKind& kind : kDatasets) {
+    if (!forms.empty()) forms += "|";
+    forms += kind.form;
+  }
+  return forms;
+}
+
+ImageCounts CountsOf(const ImageData& data) {
+  return {data.train->size(), data.validation ? data.validation->size() : 0, data.test->size()};
+}
+
+Result<ImageDescription> DescribeImageData(std::string_view spec, const DataOptions& options) {
+  THIMBLE_ASSIGN_OR_RETURN(const NamedDataset named, FindDataset(spec));
+  if (named.kind.published == nullptr) {
+    THIMBLE_ASSIGN_OR_RETURN(const ImageData data, OpenImageData(spec, options));
+    return ImageDescription{data.train->format(), data.augmentation, CountsOf(data)};
+  }
+  ImageDescription known = named.kind.published();
+  if (options.validation >= known.counts.train) {
+    return BadInput(fmt::format("validation: cannot hold out {} of {} training images",
+                                options.validation, known.counts.train));
+  }
+  known.counts.train -= options.validation;
+  known.counts.validation = options.validation;
+  return known;
+}
+
 Result<ImageData> OpenImageData(std::string_view spec, const DataOptions& options) {
-  THIMBLE_ASSIGN_OR_RETURN(ImageData data, OpenByName(spec, options));
-  data.name = spec.substr(0, spec.find(':'));
+  THIMBLE_ASSIGN_OR_RETURN(const NamedDataset named, FindDataset(spec));
+  if (named.argument.empty() && named.kind.needs_argument()) return UnknownSpec(spec);
+  THIMBLE_ASSIGN_OR_RETURN(ImageData data, named.kind.open(named.argument, options));
+  data.name = named.kind.name;
   data.identity =
       fmt::format("{}, {} training and {} test images{}{}", data.name, data.train->size(),
                   data.test->size(), data.identity.empty() ? "" : ", ", data.identity);

@@ -54,6 +54,21 @@ struct ImageData {
   std::string identity;
 };
 
+// How many images there are.
+struct ImageCounts {
+  int64_t train = 0;
+  int64_t validation = 0;
+  int64_t test = 0;
+};
+ImageCounts CountsOf(const ImageData& data);
+
+// What a plan has to know about a data set.
+struct ImageDescription {
+  ImageFormat format;
+  Augmentation augmentation = Augmentation::kNone;
+  ImageCounts counts;
+};
+
 // By its name: "train", "validation" or "test". BadInput for others and for a validation set that
 // was not asked for.
 Result<const ImageDataset*> FindPart(const ImageData& data, std::string_view part);
@@ -67,8 +82,15 @@ struct DataOptions {
   int64_t shapes_test = 2000;
 };
 
-// `spec` is "shapes", "shapes:TRAIN", "shapes:TRAIN,TEST" (numbers of images), "cifar10:DIR" or
-// "cifar100:DIR". BadInput for anything else, for sizes that cannot be, and for damaged files.
+// `spec` names a data set and what it needs: "shapes:500,100", "cifar10:DIR" (DataForms lists all
+// forms). BadInput for anything else, for impossible sizes, and for damaged files.
 Result<ImageData> OpenImageData(std::string_view spec, const DataOptions& options);
+
+// Of a published data set without its files, with the published numbers of images: its folder may
+// be missing here or left out ("cifar10"). Others are opened.
+Result<ImageDescription> DescribeImageData(std::string_view spec, const DataOptions& options);
+
+// All forms of a specification, as help shows them: "shapes[:TRAIN[,TEST]]|cifar10:DIR|…".
+std::string DataForms();
 
 }  // namespace thimble

@@ -31,6 +31,7 @@ struct Lever {
   std::string plain = {};
   // A resumed run must have the same value, or its results would not be those of one run.
   bool decides_results = false;
+  bool training_only = false;  // evaluation has no use for it
   // Why a text is no value of it. (One of a list needs no check.)
   std::function<Result<void>(std::string_view value)> check = {};
   // Values that may make the arena smaller than the one there is, the one to offer first. None for

@@ -32,7 +32,11 @@ std::vector<Asked> AskedTechniques(const TechniqueRequest& request) {
 class GraphMaker {
  public:
   GraphMaker(const ProgramSpec& spec, const OpRegistry& ops, MakeForward forward)
-      : spec_(spec), ops_(ops), forward_(forward), asked_(AskedTechniques(spec.techniques)) {}
+      : spec_(spec),
+        ops_(ops),
+        forward_(forward),
+        asked_(AskedTechniques(spec.techniques)),
+        cuts_(CutBatches(spec.train, spec.techniques)) {}
 
   Result<ProgramGraphs> Make() && {
     for (const int64_t samples : spec_.train) THIMBLE_TRY(AddTraining(samples));
@@ -68,10 +72,9 @@ class GraphMaker {
 
   // Where full batches are trained in parts, so are smaller ones, if only in one.
   Result<void> AddTraining(int64_t samples) {
-    const bool full = samples == *spec_.train.begin();
-    if (CutBatch(*spec_.train.begin(), spec_.techniques).parts > 1) {
-      return AddParts(CutBatch(samples, spec_.techniques), full);
-    }
+    const int64_t full_samples = *spec_.train.begin();
+    const bool full = samples == full_samples;
+    if (cuts_.at(full_samples).parts > 1) return AddParts(cuts_.at(samples), full);
     THIMBLE_ASSIGN_OR_RETURN(NamedGraph whole, Forward(samples, /*training=*/true));
     THIMBLE_TRY(AppendUpdate(whole.graph, ops_, whole.graph.Find(kLossName), spec_.optimizer));
     whole.name = TrainName(samples);
@@ -119,6 +122,7 @@ class GraphMaker {
   const OpRegistry& ops_;
   MakeForward forward_;
   std::vector<Asked> asked_;
+  BatchCuts cuts_;
   ProgramGraphs result_;
 };
 
@@ -137,6 +141,14 @@ NearlyEqualParts CutBatch(int64_t samples, const TechniqueRequest& techniques) {
     asked.technique->CutBatch(asked.value, parts);
   }
   return parts;
+}
+
+BatchCuts CutBatches(const BatchSizes& sizes, const TechniqueRequest& techniques) {
+  BatchCuts cuts;
+  for (const int64_t samples : sizes) cuts[samples] = CutBatch(samples, techniques);
+  if (cuts.empty() || cuts.at(*sizes.begin()).parts > 1) return cuts;
+  for (auto& [samples, parts] : cuts) parts = {samples, 1};
+  return cuts;
 }
 
 Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,

@@ -52,6 +52,9 @@ Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,
 
 // In what parts a batch of so many samples is trained.
 NearlyEqualParts CutBatch(int64_t samples, const TechniqueRequest& techniques);
+// The same for each size of batch. If full batches, the first size, are whole, so are the others.
+using BatchCuts = std::map<int64_t, NearlyEqualParts>;
+BatchCuts CutBatches(const BatchSizes& sizes, const TechniqueRequest& techniques);
 
 // Names of the graphs.
 std::string TrainName(int64_t samples);

@@ -14,6 +14,7 @@ Lever Recompute() {
               "the smallest arena, or as little as fits into SIZE",
           .what = "keep what passes between blocks, and rebuild the rest in backward",
           .plain = "none",
+          .training_only = true,
           .check = [](std::string_view value) -> Result<void> {
             THIMBLE_TRY(ParseRecompute(std::string(value)));
             return {};

@@ -20,6 +20,7 @@ struct TechniqueInfo {
   std::string_view name;  // for --without, plan.json and reports
   Exactness exactness = Exactness::kSameBits;
   std::string_view what;  // one line for people
+  bool saves_bytes = true;
 };
 
 // A forward graph before it is differentiated.

@@ -1,5 +1,6 @@
 #include "thimble/program/techniques.h"
 
+#include "thimble/plan/pipeline.h"
 #include "thimble/program/fuse_conv_add/fuse_conv_add.h"
 #include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
 #include "thimble/program/ghost_batch_norm/ghost_batch_norm.h"
@@ -32,6 +33,17 @@ TechniqueRecord RecordOf(const Technique& technique, std::string done) {
 }
 
 const std::vector<std::unique_ptr<const Technique>>& Techniques() { return Table(); }
+
+std::vector<TechniqueInfo> AlwaysDone() {
+  std::vector<TechniqueInfo> done;
+  for (const auto& technique : Techniques()) {
+    if (technique->lever() == nullptr) done.push_back(technique->Info());
+  }
+  for (const PassInfo& pass : OptionalPasses()) {
+    done.push_back({pass.name, pass.exactness, pass.what, pass.saves_bytes});
+  }
+  return done;
+}
 
 std::vector<const Lever*> Levers() {
   std::vector<const Lever*> levers;

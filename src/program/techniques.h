@@ -13,6 +13,10 @@ namespace thimble {
 // In the order in which they are done.
 const std::vector<std::unique_ptr<const Technique>>& Techniques();
 
+// What every program has unless it is left out: the techniques without a lever, then the passes of
+// the planner that can be left out.
+std::vector<TechniqueInfo> AlwaysDone();
+
 // Those of the techniques and those of the planner: recompute, convolutions, scratch.
 std::vector<const Lever*> Levers();
 // nullptr where there is none.

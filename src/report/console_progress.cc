@@ -11,7 +11,7 @@
 #include "thimble/base/standard_streams.h"
 #include "thimble/report/text_style.h"
 #include "thimble/report/text_table.h"
-#include "thimble/train/stop_signal.h"
+#include "thimble/train/loop/stop_signal.h"
 
 namespace thimble {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "thimble/train/trainer.h"
+#include "thimble/train/loop/trainer.h"
 
 namespace thimble {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "thimble/plan/program_record.h"
-#include "thimble/train/budget_advice.h"
-#include "thimble/train/savings.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/savings.h"
 
 namespace thimble {
 

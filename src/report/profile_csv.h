@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "thimble/train/profile.h"
+#include "thimble/train/profile/profile.h"
 
 namespace thimble {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "thimble/report/text_style.h"
-#include "thimble/train/profile.h"
+#include "thimble/train/profile/profile.h"
 
 namespace thimble {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "thimble/train/profile.h"
+#include "thimble/train/profile/profile.h"
 
 namespace thimble {
 

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {

@@ -7,7 +7,7 @@
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/program_record.h"
 #include "thimble/report/plan_answer.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {

@@ -24,10 +24,14 @@ void Append(const BatchSource& source, int64_t number, Batch& batch) {
   batch.labels.insert(batch.labels.end(), labels.begin(), labels.end());
 }
 
+auto AtMost(int64_t largest) {
+  return [=](int64_t samples) { return CutNearlyEqually(samples, largest); };
+}
+
 TEST(BatchParts, AreNearlyEqualAndNumberedThrough) {
   const NumberedDataset dataset(17);
   const TrainBatches batches(dataset, 7, 1);  // 7, 7, 3
-  const BatchParts parts(batches, 3);
+  const BatchParts parts(batches, AtMost(3));
   EXPECT_EQ(parts.PartAt(0), (BatchPart{0, {0, 0, 3}, 7, 0}));
   EXPECT_EQ(parts.PartAt(1), (BatchPart{0, {0, 3, 2}, 7, 3}));
   EXPECT_EQ(parts.PartAt(2), (BatchPart{0, {0, 5, 2}, 7, 5}));
@@ -39,13 +43,26 @@ TEST(BatchParts, AreNearlyEqualAndNumberedThrough) {
   EXPECT_TRUE(parts.PartAt(6).last());
 }
 
+TEST(BatchParts, TheLastBatchMayHaveMoreParts) {
+  const NumberedDataset dataset(10);
+  const TrainBatches batches(dataset, 4, 1);  // 4, 4, 2
+  const BatchParts parts(batches, [](int64_t samples) {
+    return NearlyEqualParts{samples, samples == 4 ? 1 : 2};
+  });
+  EXPECT_EQ(parts.PartAt(1), (BatchPart{1, {0, 4, 4}, 4, 0}));
+  EXPECT_EQ(parts.PartAt(2), (BatchPart{2, {0, 8, 1}, 2, 0}));
+  EXPECT_EQ(parts.PartAt(3), (BatchPart{2, {0, 9, 1}, 2, 1}));
+  EXPECT_EQ(parts.PartAt(4), (BatchPart{3, {1, 0, 4}, 4, 0}));
+  EXPECT_EQ(parts.FirstPart(3), 4);
+}
+
 // Whatever the sizes: the parts of a step show its images in its order.
 TEST(BatchParts, TogetherAreTheBatch) {
   const NumberedDataset dataset(23);
   for (int64_t batch = 1; batch <= 24; ++batch) {
     const TrainBatches batches(dataset, batch, 5);
     for (const int64_t largest : {int64_t{1}, int64_t{3}, batch, batch + 1}) {
-      const BatchParts parts(batches, largest);
+      const BatchParts parts(batches, AtMost(largest));
       for (int64_t step = 0; step < 2 * batches.steps_per_epoch() + 1; ++step) {
         Batch whole;
         Append(batches, step, whole);
@@ -73,7 +90,7 @@ TEST(BatchParts, TogetherAreTheBatch) {
 TEST(BatchParts, AnErrorOfTheDataComesOut) {
   const NumberedDataset dataset(6, /*broken_index=*/4);
   const TrainBatches batches(dataset, 6, 1);
-  const BatchParts parts(batches, 1);
+  const BatchParts parts(batches, AtMost(1));
   int broken = 0;
   std::vector<uint8_t> image(static_cast<size_t>(parts.image_bytes()));
   std::vector<int32_t> label(1);
@@ -84,8 +101,12 @@ TEST(BatchParts, AnErrorOfTheDataComesOut) {
 TEST(BatchPartsDeathTest, RefusesImpossibleNumbers) {
   const NumberedDataset dataset(6);
   const TrainBatches batches(dataset, 6, 1);
-  EXPECT_DEATH(BatchParts(batches, 0), "parts of 0");
-  const BatchParts parts(batches, 4);
+  EXPECT_DEATH(BatchParts(batches,
+                          [](int64_t samples) {
+                            return NearlyEqualParts{samples, 0};
+                          }),
+               "samples in 0 parts");
+  const BatchParts parts(batches, AtMost(4));
   EXPECT_DEATH(parts.PartAt(-1), "part -1");
   std::vector<int32_t> samples(2);
   EXPECT_DEATH(parts.Samples(0, samples), "room for 2 of 3 indices");

@@ -73,7 +73,7 @@ TEST(OpenImageDataTest, OpensCifar100) {
 TEST(OpenImageDataTest, UnknownSpecListsWhatExists) {
   for (const char* spec : {"", "mnist", "cifar10", "cifar10:", "shapes:", ":", "Shapes", "cifar"}) {
     const std::string message = OpenError(spec);
-    for (const char* known : {"shapes", "shapes:TRAIN,TEST", "cifar10:DIR", "cifar100:DIR"}) {
+    for (const char* known : {"shapes[:TRAIN[,TEST]]", "cifar10:DIR", "cifar100:DIR"}) {
       EXPECT_NE(message.find(known), std::string::npos) << message;
     }
   }
@@ -100,6 +100,35 @@ TEST(OpenImageDataTest, BadValidationSizes) {
 
 TEST(OpenImageDataTest, MissingFolderIsNamed) {
   EXPECT_NE(OpenError("cifar10:/nowhere").find("/nowhere"), std::string::npos);
+}
+
+TEST(DescribeImageData, KnowsCifarWithoutItsFiles) {
+  const auto cifar = DescribeImageData("cifar100", {});
+  ASSERT_TRUE(cifar.ok());
+  EXPECT_EQ(cifar->augmentation, Augmentation::kCropFlip);
+  EXPECT_EQ(cifar->format.classes, 100);
+  EXPECT_EQ(cifar->counts.train, 50000);
+  EXPECT_EQ(DescribeImageData("cifar10:/nowhere", {})->counts.test, 10000);
+  EXPECT_EQ(DescribeImageData("shapes:12,5", {})->counts.test, 5);
+}
+
+TEST(DescribeImageData, HoldsOutTheValidationSet) {
+  for (const char* spec : {"cifar10", "shapes:50000,10000"}) {
+    const auto data = DescribeImageData(spec, {.validation = 5000});
+    ASSERT_TRUE(data.ok()) << spec;
+    EXPECT_EQ(data->counts.train, 45000);
+    EXPECT_EQ(data->counts.validation, 5000);
+    EXPECT_EQ(data->counts.test, 10000);
+    EXPECT_FALSE(DescribeImageData(spec, {.validation = 50000}).ok());
+  }
+}
+
+TEST(DescribeImageData, Unknown) {
+  for (const char* spec : {"", "imagenet", "shapes:0", "shapes:", "shapes:x", "cifar"}) {
+    const auto data = DescribeImageData(spec, {});
+    ASSERT_FALSE(data.ok()) << spec;
+    EXPECT_EQ(data.error().kind, ErrorKind::kBadInput);
+  }
 }
 
 TEST(FindPartTest, FindsPartsByNameAndSaysWhatIsMissing) {

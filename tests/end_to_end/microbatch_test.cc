@@ -148,7 +148,7 @@ TEST_F(MicrobatchEndToEnd, ARunOfPartsIsResumedEvaluatedAndReported) {
   EXPECT_EQ(ParseObject(RunWell("eval @/run --batch 2 --json").out)["images"], 7);
   RunWell("report @/run");
   const std::string page = Content(At("run/report.html"));
-  EXPECT_THAT(page, HasSubstr("batch 10 in parts of 4"));
+  EXPECT_THAT(page, HasSubstr("batch 10 in parts of at most 4"));
   EXPECT_THAT(page, HasSubstr("train 4 of 10"));
 }
 

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/trainer.h"
+#include "thimble/train/loop/trainer.h"
 
 namespace thimble {
 namespace {

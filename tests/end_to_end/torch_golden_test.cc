@@ -36,9 +36,9 @@
 #include "thimble/grad/training_graph.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/ops/conv2d/winograd/winograd_cpu.h"
-#include "thimble/train/dump_batches.h"
-#include "thimble/train/initialize.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/loop/dump_batches.h"
+#include "thimble/train/loop/initialize.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {

@@ -11,7 +11,7 @@
 #include "thimble/base/check.h"
 #include "thimble/exec/executor.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/initialize.h"
+#include "thimble/train/loop/initialize.h"
 
 namespace thimble {
 

@@ -3,17 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
-
-#include "thimble/base/json.h"
+#include "tests/train/file_fixture.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/program/techniques.h"
-#include "thimble/report/plan_answer.h"
-#include "thimble/report/plan_text.h"
-#include "thimble/train/options.h"
-#include "thimble/train/savings.h"
-#include "thimble/train/training_program.h"
+#include "thimble/report/pages/report_page.h"
+#include "thimble/report/pages/run_text.h"
+#include "thimble/train/loop/evaluate_run.h"
+#include "thimble/train/loop/trainer.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/savings.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {
@@ -37,6 +37,7 @@ class Halves final : public Technique {
         .what = "train a batch in two halves",
         .plain = "no",
         .decides_results = true,
+        .training_only = true,
         .worth_trying =
             [](const LeverSetting& setting) {
               return setting.value == "no" ? std::vector<std::string>{"yes"}
@@ -52,7 +53,7 @@ class Halves final : public Technique {
   }
 };
 
-class AddedTechniqueTest : public testing::Test {
+class AddedTechniqueTest : public FileFixture {
  protected:
   static TrainConfig Config(const std::string& halves) {
     TrainConfig config;
@@ -112,6 +113,37 @@ TEST_F(AddedTechniqueTest, IsOfferedWithItsBytes) {
     EXPECT_LT(offered.arena_bytes, savings->asked_arena_bytes);
     EXPECT_EQ(offered.what, "train a batch in two halves");
   }
+}
+
+TEST_F(AddedTechniqueTest, IsAdvisedWhereTheBudgetIsTooSmall) {
+  const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
+  TrainConfig config = Config("no");
+  config.budget_bytes = static_cast<int64_t>(Make(Config("yes")).program.arena_bytes);
+  const auto advice = AdviseTraining(config, PlanSizer(model, {}, BuiltinOps()));
+  ASSERT_TRUE(advice.ok()) << advice.error().message;
+  EXPECT_THAT(advice->fitting, Contains(Field(&Advice::options, "--halves yes")));
+}
+
+// Planned and measured memory agree, or Train would fail.
+TEST_F(AddedTechniqueTest, IsTrainedEvaluatedAndReported) {
+  TrainConfig config = Config("yes");
+  config.data = "shapes:20,6";  // the last batch has 4 images
+  config.threads = 1;
+  config.out = folder_ + "/run";
+  TrainObserver silent;
+  const auto summary = Train(config, BuiltinOps(), silent);
+  ASSERT_TRUE(summary.ok()) << summary.error().message;
+  EXPECT_EQ(summary->steps, 3);
+  EXPECT_EQ(EvaluationConfig(config).batch, 4);
+  EXPECT_EQ(ValueOf(*FindLever("halves"), EvaluationConfig(config)), "no");
+  auto run = ReadRunFolder(config.out);
+  ASSERT_TRUE(run.ok()) << run.error().message;
+  run->savings = FindRunSavings(*run, BuiltinOps());
+  EXPECT_THAT(WhatRuns(*run), HasSubstr("batch 8 in parts of 4"));
+  EXPECT_EQ(run->plan().techniques.front().done, "2 halves");
+  ASSERT_TRUE(run->savings.has_value());
+  const std::string page = ReportPage(*run);  // the option, in the chart of savings
+  EXPECT_THAT(page.substr(page.find("what techniques save")), HasSubstr(">with --halves yes<"));
 }
 
 }  // namespace

@@ -49,6 +49,12 @@ for ending in cu cuh inc; do
   echo '#include "thimble/ops/relu/relu.h"' >src/base/twin.$ending
   expect fail include_arrows "a wrong arrow in a file .$ending"
 done
+printf 'base/inner:\nbase/outer: base/inner\n' >>tests/style/include_arrows.txt
+mkdir src/base/inner && echo '#include "thimble/base/outer/a.h"' >src/base/inner/b.h
+expect fail include_arrows "a wrong arrow inside a folder"
+printf 'base/inner:\nbase/outer: base/inner\n' >>tests/style/include_arrows.txt
+mkdir src/base/outer && echo '#include "thimble/base/inner/b.h"' >src/base/outer/a.h
+expect pass include_arrows "a right arrow inside a folder"
 mkdir src/new && echo '#include "thimble/base/twin.h"' >src/new/new.cc
 expect fail include_arrows "a folder that the table does not know"
 

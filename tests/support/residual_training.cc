@@ -10,7 +10,7 @@
 #include "thimble/exec/executor.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/initialize.h"
+#include "thimble/train/loop/initialize.h"
 
 namespace thimble {
 

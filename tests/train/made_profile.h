@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "thimble/train/profile.h"
+#include "thimble/train/profile/profile.h"
 
 namespace thimble {
 

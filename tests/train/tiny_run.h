@@ -7,9 +7,9 @@
 
 #include "thimble/exec/executor.h"
 #include "thimble/ops/builtin_ops.h"
-#include "thimble/train/config.h"
-#include "thimble/train/initialize.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/loop/initialize.h"
+#include "thimble/train/options/config.h"
+#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 

@@ -24,6 +24,7 @@ const Lever& GhostLever() {
       .what = "normalize parts of the batch by their own statistics",
       .plain = "0",
       .decides_results = true,
+      .training_only = true,
       .exactness = [](const Graph& forward, const LeverSetting& setting) {
         const bool lossy = GroupOf(setting.value) > 0 && HasOp(forward, "batch_norm");
         return std::string(Name(lossy ? Exactness::kLossy : Exactness::kSameBits));

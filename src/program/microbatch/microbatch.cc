@@ -47,6 +47,7 @@ const Lever& MicrobatchLever() {
       .help = "the batch is cut into nearly equal parts of at most so many samples",
       .what = kWhat,
       .decides_results = true,
+      .training_only = true,
       .worth_trying = WorthTrying,
       .exactness = ExactnessOf};
   return lever;

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "thimble/train/option_values.h"
+#include "thimble/train/options/option_values.h"
 
 namespace thimble {
 namespace {

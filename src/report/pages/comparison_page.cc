@@ -13,7 +13,7 @@
 #include "thimble/report/plots/plot_frame.h"
 #include "thimble/report/plots/stacked_bars.h"
 #include "thimble/report/units.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 namespace {

@@ -14,7 +14,7 @@
 #include "thimble/report/plots/plot_style.h"
 #include "thimble/report/plots/savings_plot.h"
 #include "thimble/report/units.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
 
 namespace thimble {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "thimble/base/result.h"
 #include "thimble/report/pages/report_page.h"
-#include "thimble/train/trainer.h"
+#include "thimble/train/loop/trainer.h"
 
 namespace thimble {
 

@@ -7,10 +7,10 @@
 #include "thimble/base/crc64.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/plan/plan_json.h"
-#include "thimble/train/metrics.h"
-#include "thimble/train/options.h"
-#include "thimble/train/run_folder.h"
-#include "thimble/train/training_program.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/planning/training_program.h"
+#include "thimble/train/run_folder/metrics.h"
+#include "thimble/train/run_folder/run_folder.h"
 
 namespace thimble {
 namespace {

@@ -7,9 +7,9 @@
 #include "thimble/base/result.h"
 #include "thimble/plan/program_record.h"
 #include "thimble/report/pages/metrics_log.h"
-#include "thimble/train/config.h"
-#include "thimble/train/savings.h"
-#include "thimble/train/trainer.h"
+#include "thimble/train/options/config.h"
+#include "thimble/train/planning/savings.h"
+#include "thimble/train/run_folder/train_summary.h"
 
 namespace thimble {
 

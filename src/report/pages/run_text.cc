@@ -42,9 +42,10 @@ std::string RunName(const std::string& folder) {
 }
 
 std::string BatchText(const TrainConfig& config) {
-  const bool whole = config.microbatch == 0 || config.microbatch >= config.batch;
-  if (whole) return fmt::format("batch {}", config.batch);
-  return fmt::format("batch {} in parts of {}", config.batch, config.microbatch);
+  const NearlyEqualParts parts = CutBatch(config.batch, RequestOf(config));
+  if (parts.parts == 1) return fmt::format("batch {}", config.batch);
+  return fmt::format("batch {} in parts of {}{}", config.batch,
+                     parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize());
 }
 
 std::string WhatRuns(const RunRecord& run) {

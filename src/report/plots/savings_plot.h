@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "thimble/report/plots/svg.h"
-#include "thimble/train/savings.h"
+#include "thimble/train/planning/savings.h"
 
 namespace thimble {
 

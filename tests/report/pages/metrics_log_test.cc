@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "thimble/train/metrics.h"
+#include "thimble/train/run_folder/metrics.h"
 
 namespace thimble {
 namespace {

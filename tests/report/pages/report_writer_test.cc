@@ -9,8 +9,8 @@
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/report/pages/comparison_page.h"
-#include "thimble/train/metrics.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/run_folder/metrics.h"
 
 namespace thimble {
 namespace {

@@ -10,8 +10,8 @@
 #include "thimble/base/crc64.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/report/pages/report_page.h"
-#include "thimble/train/metrics.h"
-#include "thimble/train/options.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/run_folder/metrics.h"
 
 namespace thimble {
 namespace {

@@ -20,8 +20,10 @@ TEST(RunText, SaysMemoryAccuracyAndSpeed) {
   EXPECT_EQ(WhatRuns(ToyRun()), "toy-net on shapes:10,6, batch 4, cpu");
   RunRecord parts = ToyRun();
   parts.config.microbatch = 3;
-  EXPECT_EQ(WhatRuns(parts), "toy-net on shapes:10,6, batch 4 in parts of 3, cpu");
-  parts.config.microbatch = 4;
+  EXPECT_EQ(WhatRuns(parts), "toy-net on shapes:10,6, batch 4 in parts of 2, cpu");
+  parts.config.batch = 7;
+  EXPECT_EQ(WhatRuns(parts), "toy-net on shapes:10,6, batch 7 in parts of at most 3, cpu");
+  parts.config.batch = parts.config.microbatch = 4;
   EXPECT_EQ(WhatRuns(parts), WhatRuns(ToyRun()));
 }
 

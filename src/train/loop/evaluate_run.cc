@@ -1,0 +1,53 @@
+#include "thimble/train/loop/evaluate_run.h"
+
+#include <fmt/format.h>
+
+#include "thimble/base/json.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/program/techniques.h"
+#include "thimble/train/loop/initialize.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/training_program.h"
+
+namespace thimble {
+
+TrainConfig EvaluationConfig(TrainConfig run) {
+  const int64_t part = CutBatch(run.batch, RequestOf(run)).LargestSize();
+  for (const Lever* lever : Levers()) {
+    if (lever->training_only) Set(*lever, lever->plain, run);
+  }
+  run.batch = part;
+  return run;
+}
+
+Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
+                                      const std::string& part, const OpRegistry& ops) {
+  THIMBLE_TRY(CheckDevice(DeviceOf(config)));
+  THIMBLE_TRY(PinSimdTarget(config.simd));
+  THIMBLE_ASSIGN_OR_RETURN(
+      const ImageData data,
+      OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));
+  THIMBLE_ASSIGN_OR_RETURN(const ImageDataset* dataset, FindPart(data, part));
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
+                           MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
+  THIMBLE_TRY(CheckEvaluationBudget(config, program, SpecOf(data), dataset->size(), ops));
+  THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::Create(program.program, ops));
+  THIMBLE_TRY(LoadWeights(weights, PersistentTensors(*executor, false)));
+  executor->StoreResidents();
+  EvaluationRun run;
+  THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *dataset));
+  run.arena_bytes = static_cast<int64_t>(program.program.arena_bytes);
+  run.json = Json{{"model", config.model},
+                  {"part", part},
+                  {"images", run.evaluation.images},
+                  {"loss", run.evaluation.loss},
+                  {"accuracy", run.evaluation.accuracy},
+                  {"arena_bytes", run.arena_bytes},
+                  {"device", config.device}}
+                 .Dump(1) +
+             "\n";
+  return run;
+}
+
+}  // namespace thimble

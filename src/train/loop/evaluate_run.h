@@ -1,0 +1,27 @@
+// Evaluating weights from a file, in an arena of their own.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+#include "thimble/train/loop/evaluate.h"
+#include "thimble/train/options/config.h"
+
+namespace thimble {
+
+struct EvaluationRun {
+  Evaluation evaluation;
+  int64_t arena_bytes = 0;
+  std::string json;
+};
+
+// The settings of a run, changed to evaluate it with as many images at a time as its arena held.
+TrainConfig EvaluationConfig(TrainConfig run);
+
+// `part` is "train", "validation" or "test".
+Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::string& weights,
+                                      const std::string& part, const OpRegistry& ops);
+
+}  // namespace thimble

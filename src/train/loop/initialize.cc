@@ -1,0 +1,101 @@
+#include "thimble/train/loop/initialize.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "thimble/base/philox.h"
+
+namespace thimble {
+namespace {
+
+float Draw(const InitRule& rule, const RandomSource& source, uint32_t tensor, uint64_t element) {
+  const auto scale = static_cast<float>(rule.scale);
+  switch (rule.kind) {
+    case InitRule::Kind::kConstant:
+      return scale;
+    case InitRule::Kind::kNormal: {
+      const auto words = source.Words(0, tensor, element);
+      return scale * NormalFloat(words[0], words[1]);
+    }
+    case InitRule::Kind::kUniform:
+      return scale * (2 * UniformFloat(source.Words(0, tensor, element)[0]) - 1);
+  }
+  return 0;
+}
+
+using Names = std::set<std::string_view>;
+
+// Parameters that convolutions read as their filters.
+Names FilterNames(const Executor& executor) {
+  Names filters;
+  for (const Plan& plan : executor.program().plans) {
+    for (const Node& node : plan.graph.nodes) {
+      const std::vector<OpPort>& ports = executor.ops().Get(node.op).inputs();
+      for (size_t input = 0; input < node.inputs.size(); ++input) {
+        const Value& value = plan.graph.value(node.inputs[input]);
+        if (ports[input].is_filter && IsPersistent(value.role)) filters.insert(value.name);
+      }
+    }
+  }
+  return filters;
+}
+
+// Adds the optimizer's state of these parameters: an update reads both.
+void AddStates(const Executor& executor, Names& filters) {
+  const Names parameters = filters;
+  for (const Plan& plan : executor.program().plans) {
+    const auto name = [&](ValueId id) -> std::string_view { return plan.graph.value(id).name; };
+    for (const Node& node : plan.graph.nodes) {
+      const bool of_filter = std::any_of(node.inputs.begin(), node.inputs.end(),
+                                         [&](ValueId id) { return parameters.contains(name(id)); });
+      if (!of_filter) continue;
+      for (const ValueId id : node.inputs) {
+        if (plan.graph.value(id).role == Role::kState) filters.insert(name(id));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed) {
+  for (const Resident& resident : executor.program().residents.residents) {
+    if (resident.category != Category::kOptimizer && resident.category != Category::kGradients) {
+      continue;
+    }
+    const auto bytes = executor.ResidentBytes(resident.name);
+    std::memset(bytes.data(), 0, bytes.size());
+  }
+  const RandomSource source(seed, RandomPurpose::kInit);
+  for (size_t tensor = 0; tensor < inits.size(); ++tensor) {
+    const auto bytes = executor.ResidentBytes(inits[tensor].name);
+    auto* elements = reinterpret_cast<float*>(bytes.data());  // NOLINT: the arena is raw storage
+    for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
+      elements[i] = Draw(inits[tensor], source, static_cast<uint32_t>(tensor), i);
+    }
+  }
+  executor.StoreResidents();
+}
+
+std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state) {
+  std::vector<StoredTensor> tensors;
+  Names seen;
+  Names filters = FilterNames(executor);
+  if (with_state) AddStates(executor, filters);
+  for (const Plan& plan : executor.program().plans) {
+    for (const Value& value : plan.graph.values) {
+      if (!IsPersistent(value.role) || value.producer.valid()) continue;
+      if (value.role == Role::kState && !with_state) continue;
+      if (value.role == Role::kAccumulator) continue;
+      if (!seen.insert(value.name).second) continue;
+      tensors.push_back(
+          {value.name,
+           {executor.ResidentBytes(value.name).data(), value.dtype, value.shape},
+           filters.contains(value.name) ? FileLayout::kOhwiToOihw : FileLayout::kAsStored});
+    }
+  }
+  return tensors;
+}
+
+}  // namespace thimble

@@ -1,0 +1,106 @@
+#include "thimble/train/loop/run_queue.h"
+
+#include <algorithm>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/base/check.h"
+#include "thimble/grad/training_graph.h"
+#include "thimble/model/network_builder.h"
+
+namespace thimble {
+namespace {
+
+// Nowhere if the plan has no such value.
+TensorView FindView(const Executor& executor, size_t plan, const char* name) {
+  const bool there = executor.program().plans[plan].graph.Find(name).valid();
+  return there ? executor.View(plan, name) : TensorView{};
+}
+
+PlanPorts PortsOf(const Executor& executor, size_t plan) {
+  return {.images = FindView(executor, plan, kImagesInput),
+          .labels = FindView(executor, plan, kLabelsInput),
+          .samples = FindView(executor, plan, kSamplesInput),
+          .epoch = FindView(executor, plan, kEpochInput),
+          .seen = FindView(executor, plan, kSeenInput),
+          .learning_rate = FindView(executor, plan, kLearningRateInput),
+          .loss = FindView(executor, plan, kLossOutput),
+          .correct = FindView(executor, plan, kCorrectOutput)};
+}
+
+}  // namespace
+
+RunQueue::RunQueue(Executor& executor, int64_t runs_per_step)
+    : executor_(executor),
+      max_runs_(executor.device().runs_in_flight() * static_cast<size_t>(runs_per_step)),
+      runs_(max_runs_) {
+  size_t samples_bytes = 0;
+  for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
+    ports_.push_back(PortsOf(executor, plan));
+    const TensorView& samples = ports_.back().samples;
+    if (samples.data != nullptr) samples_bytes = std::max(samples_bytes, samples.size_bytes());
+  }
+  // Where the host can, it writes them to their place.
+  if (executor.device().arena_is_host_memory()) samples_bytes = 0;
+  slot_bytes_ = RoundUp(sizeof(Slot) + samples_bytes, kArenaAlignment);
+  slots_ = executor.device().AllocateHost(max_runs_ * slot_bytes_);
+}
+
+std::span<std::byte> RunQueue::SlotBytes(int64_t run) const {
+  return slots_->bytes().subspan(static_cast<size_t>(run) % max_runs_ * slot_bytes_, slot_bytes_);
+}
+
+RunQueue::Slot& RunQueue::SlotOf(int64_t run) const {
+  return *reinterpret_cast<Slot*>(SlotBytes(run).data());  // NOLINT: raw storage
+}
+
+const PlanPorts& RunQueue::Begin(size_t plan) {
+  THIMBLE_CHECK(!full(), "{} runs are under way already", size());
+  plan_ = plan;
+  num_numbers_ = 0;
+  executor_.Prepare(plan);
+  return ports_[plan];
+}
+
+void RunQueue::SetWord(const TensorView& input, Word word) {
+  Slot& slot = SlotOf(launched_);
+  THIMBLE_CHECK(num_numbers_ < slot.numbers.size(), "more than {} numbers", slot.numbers.size());
+  Word& number = slot.numbers[num_numbers_++];
+  number = word;
+  executor_.Write(input, std::as_bytes(std::span(&number, 1)));
+}
+
+void RunQueue::SetSamples(FunctionRef<void(std::span<int32_t>)> fill) {
+  const TensorView& input = ports_[plan_].samples;
+  THIMBLE_CHECK(input.data != nullptr, "the plan has no samples");
+  if (executor_.device().arena_is_host_memory()) return fill(input.As<int32_t>());
+  const auto bytes = SlotBytes(launched_).subspan(sizeof(Slot), input.size_bytes());
+  const TensorView room{bytes.data(), input.dtype, input.shape};
+  fill(room.As<int32_t>());
+  executor_.Write(input, bytes);
+}
+
+void RunQueue::Launch() {
+  Slot& slot = SlotOf(launched_);
+  const PlanPorts& ports = ports_[plan_];
+  executor_.Run(plan_);
+  slot.loss = 0;
+  slot.correct = 0;
+  if (ports.loss.data != nullptr) {
+    executor_.Read(ports.loss, std::as_writable_bytes(std::span(&slot.loss, 1)));
+    executor_.Read(ports.correct, std::as_writable_bytes(std::span(&slot.correct, 1)));
+  }
+  runs_[static_cast<size_t>(launched_) % max_runs_] = {executor_.last_run_was_audited(),
+                                                       executor_.device().Mark()};
+  ++launched_;
+}
+
+FinishedRun RunQueue::Collect() {
+  THIMBLE_CHECK(!empty(), "no run was launched");
+  const Launched& run = runs_[static_cast<size_t>(collected_) % max_runs_];
+  executor_.device().Wait(run.mark);
+  const Slot& slot = SlotOf(collected_);
+  ++collected_;
+  return {static_cast<double>(slot.loss), slot.correct, run.audited};
+}
+
+}  // namespace thimble

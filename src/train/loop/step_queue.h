@@ -1,0 +1,61 @@
+// StepQueue: training steps whose results are on their way. A step is one run or, where the batch
+// is trained in parts, one for each part and one for the update; nothing waits between them.
+//
+//   StepQueue steps(program, batches, *executor, config.prefetch);
+//   THIMBLE_TRY(steps.Start(first_step, end_step));
+//   while (…) {
+//     while (!steps.full()) THIMBLE_TRY(steps.Launch(learning_rate));
+//     const FinishedRun step = steps.Collect();   // the oldest
+//   }
+#pragma once
+
+#include <cstdint>
+
+#include "thimble/base/result.h"
+#include "thimble/data/batch_parts.h"
+#include "thimble/exec/executor.h"
+#include "thimble/train/loop/batch_feed.h"
+#include "thimble/train/loop/run_queue.h"
+#include "thimble/train/planning/training_program.h"
+
+namespace thimble {
+
+class StepQueue {
+ public:
+  // Batches are read ahead into `num_slots` slots. All but the last argument must outlive this.
+  StepQueue(const TrainingProgram& program, const TrainBatches& batches, Executor& executor,
+            int64_t num_slots);
+
+  // The steps that will be launched are [first_step, end_step). kFailed where the thread that reads
+  // ahead cannot be started.
+  Result<void> Start(int64_t first_step, int64_t end_step);
+  // No more steps will be launched: nothing is read ahead, and nobody writes to the arena.
+  void Stop() { feed_.Stop(); }
+
+  // Steps launched and not collected.
+  int64_t size() const { return launched_ - collected_; }
+  bool empty() const { return size() == 0; }
+  bool full() const { return runs_.size() + runs_per_step_ > runs_.max_runs(); }
+
+  // Enqueues the next step. Requires that the queue is not full.
+  Result<void> Launch(double learning_rate);
+  // Waits for the oldest step: the mean loss of its samples, and how many were right.
+  FinishedRun Collect();
+
+ private:
+  Result<void> LaunchPart(int64_t part, double learning_rate);
+  void LaunchUpdate(int64_t batch_samples, double learning_rate);
+  // What random draws of the part depend on: augmentation, dropout.
+  void WriteDraws(const PlanPorts& ports, int64_t part);
+
+  const TrainingProgram& program_;
+  const TrainBatches& batches_;
+  BatchParts parts_;
+  BatchFeed feed_;
+  RunQueue runs_;
+  size_t runs_per_step_;
+  int64_t launched_ = 0;  // the next step
+  int64_t collected_ = 0;
+};
+
+}  // namespace thimble

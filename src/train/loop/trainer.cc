@@ -1,0 +1,500 @@
+#include "thimble/train/loop/trainer.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+
+#include "thimble/base/sealed_text.h"
+#include "thimble/base/version.h"
+#include "thimble/data/batches.h"
+#include "thimble/device/cpu/arena.h"
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/exec/executor.h"
+#include "thimble/plan/plan_json.h"
+#include "thimble/train/loop/evaluate.h"
+#include "thimble/train/loop/initialize.h"
+#include "thimble/train/loop/publish_summary.h"
+#include "thimble/train/loop/run_measurements.h"
+#include "thimble/train/loop/step_clock.h"
+#include "thimble/train/loop/step_queue.h"
+#include "thimble/train/loop/stop_signal.h"
+#include "thimble/train/options/command_text.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/options/schedule.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/run_folder/checkpoint.h"
+#include "thimble/train/run_folder/metrics.h"
+#include "thimble/train/run_folder/metrics_file.h"
+#include "thimble/train/run_folder/run_folder.h"
+#include "thimble/train/run_folder/run_settings.h"
+#include "thimble/train/run_folder/run_state.h"
+
+namespace thimble {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double SecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One run from start to end. Members are made in the order in which they depend on each other.
+class Trainer {
+ public:
+  Trainer(const TrainConfig& config, const ModelFactory& make_model, const OpRegistry& ops,
+          TrainObserver& observer)
+      : config_(config), make_model_(make_model), ops_(ops), observer_(observer) {}
+
+  Result<TrainSummary> Run() {
+    stop_.emplace();
+    THIMBLE_TRY(Prepare());
+    THIMBLE_TRY(OpenFolder());
+    if (checkpoint_ && checkpoint_->step == schedule_span_.num_steps) return FinishedBefore();
+    THIMBLE_TRY(StartOrResume());
+    THIMBLE_TRY(Loop());
+    return Finish();
+  }
+
+ private:
+  // What decides the last bits of results: a SIMD target of the CPU, or a device with its math.
+  std::string Target() const;
+  Result<void> ChooseTarget();
+  Result<void> Prepare();
+  // Takes the run folder and makes sure that this is the run to go on with, if there is one.
+  Result<void> OpenFolder();
+  Result<void> CheckCheckpoint();
+  // What was said at the end of a run that has nothing left to do.
+  Result<TrainSummary> FinishedBefore();
+  Result<void> StartOrResume();
+  Result<void> Restore();
+  Result<void> StartFiles();
+  Result<void> Loop();
+  // Enqueues the next step.
+  Result<void> Launch();
+  // Whether it may be, while others are under way.
+  bool MayLaunch() const;
+  // Waits for the oldest step under way and does what is due behind it.
+  Result<void> FinishStep();
+  Result<void> Collect();
+  Result<void> EndEpoch();
+  Result<void> CheckFinite(const char* what, double loss);
+  // Before tensors are saved: nothing that has diverged replaces a good file.
+  Result<void> CheckTensors();
+  Error Diverged(const std::string& what) const;
+  Result<void> LogStep(double loss, double learning_rate);
+  Result<void> SaveCheckpointNow();
+  Result<void> SaveWeights(const std::string& name);
+  Result<TrainSummary> Finish();
+  TrainSummary Summarize() const;
+
+  double Rate(int64_t step) const {
+    return LearningRate(schedule_, schedule_span_, config_.learning_rate, step);
+  }
+  bool checkpoint_due(int64_t step) const {
+    return config_.checkpoint_every > 0 ? step % config_.checkpoint_every == 0 : epoch_ends(step);
+  }
+  bool epoch_ends(int64_t step) const {
+    return step % schedule_span_.steps_per_epoch == 0 || step >= schedule_span_.num_steps;
+  }
+  bool done() const { return state_.step >= schedule_span_.num_steps; }
+  bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
+  // Of the step done last, from 1; --steps may end a run in the middle of one.
+  int64_t epoch() const {
+    const int64_t steps = schedule_span_.steps_per_epoch;
+    return (state_.step + steps - 1) / steps;
+  }
+
+  TrainConfig config_;
+  const ModelFactory& make_model_;
+  const OpRegistry& ops_;
+  TrainObserver& observer_;
+  ImageData data_;
+  std::string cut_message_;  // said when all is checked; empty where there is nothing to say
+  std::optional<TrainBatches> batches_;
+  TrainingProgram program_;
+  int64_t plain_arena_bytes_ = 0;
+  std::optional<RunFolder> folder_;
+  std::optional<MetricsFile> metrics_;
+  std::optional<CheckpointInfo> checkpoint_;  // that the run goes on from
+  RunSettings settings_;
+  std::unique_ptr<Executor> executor_;
+  std::optional<StepQueue> queue_;
+  Schedule schedule_;
+  ScheduleSpan schedule_span_;
+  RunState state_;                  // as of the last step whose results are known
+  int64_t launched_ = 0;            // steps; those behind state_.step are under way
+  int64_t checkpoint_step_ = -1;    // of the last checkpoint; none yet
+  int64_t checked_step_ = -1;       // behind which all tensors were last seen to be finite
+  std::optional<StopSignal> stop_;  // from the very start: a run is stopped politely or not at all
+  Clock::time_point started_;
+  double seconds_before_ = 0;  // by earlier sessions of this run
+  StepClock step_clock_;       // of this session
+};
+
+std::string Trainer::Target() const {
+  if (DeviceOf(config_) == DeviceKind::kCpu) return ActiveSimdTarget();
+  return fmt::format("{}-{}", config_.device, ResolvedMath(config_));
+}
+
+// The target decides the last bits of results: a resumed run goes on with the one it has, chosen
+// before anything else. (Plans do not depend on it: scratch is sized for the largest tile.)
+Result<void> Trainer::ChooseTarget() {
+  THIMBLE_TRY(PinSimdTarget(config_.simd));
+  if (!config_.resume || config_.out.empty()) return {};
+  THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
+                           ReadCheckpointInfo(CheckpointFolder(config_.out)));
+  if (!checkpoint || checkpoint->simd_target == Target()) return {};
+  const bool may_choose = DeviceOf(config_) == DeviceKind::kCpu && config_.simd == "auto";
+  if (may_choose && PinSimdTarget(checkpoint->simd_target).ok()) return {};
+  observer_.OnMessage(
+      fmt::format("the checkpoint was made with {}: going on with {}, not bit for bit",
+                  checkpoint->simd_target, Target()));
+  return {};
+}
+
+Result<void> Trainer::Prepare() {
+  THIMBLE_TRY(CheckConfig(config_));
+  THIMBLE_TRY(CheckDevice(DeviceOf(config_)));
+  THIMBLE_TRY(ChooseTarget());
+  THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
+  THIMBLE_ASSIGN_OR_RETURN(
+      data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
+  cut_message_ = CutMessage(config_, CountsOf(data_));
+  config_ = CutToData(std::move(config_), CountsOf(data_));
+  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
+  model.images.augmentation = data_.augmentation;  // a matter of the data, not of the network
+  // A file is needed again: what it is called does not find it.
+  if (model.file_text.empty()) config_.model = model.name;
+  THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
+  THIMBLE_TRY(CheckTrainingBudget(config_, program_, CountsOf(data_), ops_));
+  plain_arena_bytes_ = static_cast<int64_t>(program_.program.arena_bytes);
+  if (!IsPlain(config_)) {
+    THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
+                             PlainArenaBytes(config_, model, CountsOf(data_), ops_));
+  }
+  batches_.emplace(*data_.train, program_.batch, config_.seed);
+  schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
+  THIMBLE_ASSIGN_OR_RETURN(
+      schedule_span_.num_steps,
+      StepsOf(config_, schedule_span_.steps_per_epoch, program_.runs_per_step()));
+  schedule_span_.warmup_steps = config_.warmup_steps;
+  return {};
+}
+
+Result<void> Trainer::OpenFolder() {
+  THIMBLE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(config_));
+  const ImageClassifier& model = program_.model;
+  settings_ = SettingsOf(config_, model, data_.identity, schedule_span_.num_steps);
+  if (config_.overwrite) return {};
+  if (!model.file_text.empty()) {
+    THIMBLE_TRY(folder_->CheckModelFile(config_.model, model.file_text));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(checkpoint_, ReadCheckpointInfo(folder_->checkpoint_folder()));
+  return checkpoint_ ? CheckCheckpoint() : Result<void>();
+}
+
+Result<void> Trainer::CheckCheckpoint() {
+  const std::string path = CheckpointPath(folder_->checkpoint_folder());
+  const auto saved = SettingsFromJson(checkpoint_->settings_json);
+  if (!saved.ok()) return WithContext(path, saved.error());
+  if (auto same = CheckSameSettings(*saved, settings_, config_.extend); !same.ok()) {
+    return WithContext("--resume " + folder_->path(), same.error());
+  }
+  if (checkpoint_->step > saved->steps) {
+    return BadInput(fmt::format("{}: is of step {} of a run of {} steps", path, checkpoint_->step,
+                                saved->steps));
+  }
+  if (saved->steps < settings_.steps) {
+    ScheduleSpan before = schedule_span_;
+    before.num_steps = saved->steps;
+    observer_.OnMessage(DescribeExtension(schedule_, config_.learning_rate, before, schedule_span_,
+                                          checkpoint_->step));
+  }
+  return {};
+}
+
+Result<TrainSummary> Trainer::FinishedBefore() {
+  const std::string path = folder_->File("summary.json");
+  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadSealedFile(path, kMaxSummaryBytes));
+  auto summary = SummaryFromJson(text);
+  if (!summary.ok()) return WithContext(path, summary.error());
+  observer_.OnMessage(fmt::format(
+      "this run has done all its {} steps: nothing to do; --extend with more --epochs or --steps "
+      "would make it longer",
+      schedule_span_.num_steps));
+  return summary;
+}
+
+Result<void> Trainer::StartOrResume() {
+  ReturnFreeMemory();  // of planning
+  THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
+  InitializeResidents(*executor_, program_.inits, config_.seed);
+  if (checkpoint_) {
+    // A model file is the same by what is in it, whatever it is called by now.
+    if (!program_.model.file_text.empty()) program_.model.name = checkpoint_->model;
+    THIMBLE_TRY(Restore());
+  } else if (!config_.init.empty()) {
+    THIMBLE_TRY(LoadWeights(config_.init, PersistentTensors(*executor_, false)));
+  }
+  executor_->StoreResidents();
+  return StartFiles();
+}
+
+// Everything that could be refused was: from here on the folder holds this run.
+Result<void> Trainer::StartFiles() {
+  if (config_.overwrite) THIMBLE_TRY(folder_->Clear());
+  THIMBLE_TRY(folder_->Remove("summary.json"));  // of a session that was stopped
+  THIMBLE_ASSIGN_OR_RETURN(metrics_,
+                           MetricsFile::Open(folder_->File("metrics.jsonl"), state_.metrics_bytes,
+                                             state_.metrics_checksum));
+  const std::string& model_text = program_.model.file_text;
+  if (!model_text.empty()) THIMBLE_TRY(folder_->KeepModelFile(model_text));
+  // Also where a run goes on: it may have got more epochs or other threads.
+  THIMBLE_TRY(folder_->Write("config.toml", SealToml(ToToml(config_))));
+  return folder_->Write("plan.json",
+                        SealJson(ToJson(RecordOf(program_, ops_, plain_arena_bytes_))));
+}
+
+Result<void> Trainer::Restore() {
+  const std::string path = CheckpointPath(folder_->checkpoint_folder());
+  THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
+                           LoadCheckpoint(folder_->checkpoint_folder(), program_.model.name,
+                                          PersistentTensors(*executor_, true)));
+  auto state = RunStateFromJson(loaded.progress_json);
+  if (!state.ok()) return WithContext(path, state.error());
+  if (state->step != loaded.step) {
+    return BadInput(fmt::format("{}: says step {} in one place and {} in another", path,
+                                loaded.step, state->step));
+  }
+  state_ = *state;
+  checkpoint_step_ = state_.step;
+  seconds_before_ = state_.seconds;
+  observer_.OnMessage(fmt::format("resuming at step {}", state_.step));
+  return {};
+}
+
+Result<void> Trainer::Loop() {
+  if (!cut_message_.empty()) observer_.OnMessage(cut_message_);
+  observer_.OnStart(program_, folder_->path());
+  started_ = Clock::now();
+  queue_.emplace(program_, *batches_, *executor_, config_.prefetch);
+  THIMBLE_TRY(queue_->Start(state_.step, schedule_span_.num_steps));
+  launched_ = state_.step;
+  while (!done() && !stop_->requested()) {
+    while (MayLaunch()) THIMBLE_TRY(Launch());
+    THIMBLE_TRY(FinishStep());
+  }
+  while (!queue_->empty()) THIMBLE_TRY(FinishStep());
+  if (!done()) {
+    THIMBLE_TRY(SaveCheckpointNow());
+    observer_.OnMessage(fmt::format(
+        "stopped by {} at step {} of {}; continue with: {}", SignalName(stop_->number()),
+        state_.step, schedule_span_.num_steps, ContinueCommand(config_, folder_->path())));
+  }
+  return {};
+}
+
+// Evaluation and files see the weights behind a step, so none may follow it before they are done.
+bool Trainer::MayLaunch() const {
+  if (queue_->empty()) return !done();
+  return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_);
+}
+
+Result<void> Trainer::Launch() {
+  if (queue_->empty()) step_clock_.Begin();
+  THIMBLE_TRY(queue_->Launch(Rate(launched_)));
+  ++launched_;
+  return {};
+}
+
+Result<void> Trainer::FinishStep() {
+  THIMBLE_TRY(Collect());
+  if (epoch_ends(state_.step)) THIMBLE_TRY(EndEpoch());
+  // The last one is saved behind everything else: a run that has it is finished.
+  if (checkpoint_due(state_.step) && !done()) THIMBLE_TRY(SaveCheckpointNow());
+  return {};
+}
+
+Result<void> Trainer::Collect() {
+  const FinishedRun run = queue_->Collect();
+  const int64_t count = batches_->CountAt(state_.step);
+  const double rate = Rate(state_.step);
+  step_clock_.End(count, run.audited);
+  THIMBLE_TRY(CheckFinite("loss", run.loss));
+  state_.loss_sum += run.loss * static_cast<double>(count);
+  state_.correct += run.correct;
+  state_.samples += count;
+  ++state_.step;
+  return LogStep(run.loss, rate);
+}
+
+Result<void> Trainer::CheckFinite(const char* what, double loss) {
+  if (std::isfinite(loss)) return {};
+  // Finite weights that make such a loss are as lost as others.
+  if (checkpoint_step_ == state_.step) {
+    THIMBLE_ASSIGN_OR_RETURN(const std::optional<int64_t> previous,
+                             ReturnToPreviousCheckpoint(folder_->checkpoint_folder()));
+    if (previous) checkpoint_step_ = *previous;
+  }
+  return Diverged(fmt::format("the {} is {} at step {}", what,
+                              std::isnan(loss) ? "not a number" : "infinite", state_.step + 1));
+}
+
+Result<void> Trainer::CheckTensors() {
+  executor_->FetchResidents();
+  if (checked_step_ == state_.step) return {};
+  const std::string found = FindNotFinite(PersistentTensors(*executor_, true));
+  if (!found.empty()) return Diverged(fmt::format("{} after step {}", found, state_.step));
+  checked_step_ = state_.step;
+  return {};
+}
+
+Error Trainer::Diverged(const std::string& what) const {
+  const std::string kept =
+      checkpoint_step_ < 0
+          ? "there was no checkpoint yet"
+          : fmt::format("the last good checkpoint, of step {}, is kept", checkpoint_step_);
+  return Failed(
+      fmt::format("{}: training has diverged; {}; start again with a lower --lr or a --warmup, in "
+                  "another --out "
+                  "or with --overwrite",
+                  what, kept));
+}
+
+Result<void> Trainer::LogStep(double loss, double learning_rate) {
+  const auto samples = static_cast<double>(state_.samples);
+  observer_.OnStep({state_.step, schedule_span_.num_steps, schedule_span_.steps_per_epoch,
+                    state_.loss_sum / samples, static_cast<double>(state_.correct) / samples,
+                    learning_rate, step_clock_.samples_per_second(), program_.program.arena_bytes});
+  if (state_.step % config_.log_every != 0) return {};
+  return metrics_->Append(StepMetrics(state_.step, loss, learning_rate));
+}
+
+Result<void> Trainer::EndEpoch() {
+  THIMBLE_TRY(CheckTensors());
+  state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
+  state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
+  // A run that --steps ended within an epoch may be resumed with more.
+  if (at_epoch_end()) {
+    state_.loss_sum = 0;
+    state_.correct = state_.samples = 0;
+  }
+  EpochReport report{
+      .epoch = epoch(), .train_loss = *state_.train_loss, .train_accuracy = *state_.train_accuracy};
+  report.evaluated = done() || (config_.eval_every > 0 && report.epoch % config_.eval_every == 0);
+  if (report.evaluated) {
+    if (data_.validation) {
+      THIMBLE_ASSIGN_OR_RETURN(report.validation,
+                               Evaluate(*executor_, program_, *data_.validation));
+    }
+    THIMBLE_ASSIGN_OR_RETURN(report.test, Evaluate(*executor_, program_, *data_.test));
+    THIMBLE_TRY(CheckFinite("test loss", report.test.loss));
+    state_.test_loss = report.test.loss;
+    state_.test_accuracy = report.test.accuracy;
+    const double accuracy = data_.validation ? report.validation.accuracy : report.test.accuracy;
+    if (!state_.best_accuracy || accuracy > *state_.best_accuracy) {
+      state_.best_accuracy = accuracy;
+      state_.best_epoch = report.epoch;
+      THIMBLE_TRY(SaveWeights("best.safetensors"));
+    }
+  }
+  THIMBLE_TRY(SaveWeights("weights.safetensors"));
+  report.seconds = seconds_before_ + SecondsSince(started_);
+  THIMBLE_TRY(metrics_->Append(EpochMetrics(report, state_.step)));
+  observer_.OnEpoch(report);
+  return {};
+}
+
+Result<void> Trainer::SaveWeights(const std::string& name) {
+  THIMBLE_TRY(CheckTensors());
+  THIMBLE_TRY(folder_->CheckStillThere());
+  return SaveTensors(
+      folder_->File(name), PersistentTensors(*executor_, false),
+      {{"model", program_.model.name}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
+}
+
+Result<void> Trainer::SaveCheckpointNow() {
+  state_.seconds = seconds_before_ + SecondsSince(started_);
+  state_.metrics_bytes = metrics_->size_bytes();
+  state_.metrics_checksum = metrics_->checksum();
+  THIMBLE_TRY(metrics_->Sync());
+  CheckpointInfo info;
+  info.model = program_.model.name;
+  info.step = state_.step;
+  info.simd_target = Target();
+  info.settings_json = ToJson(settings_);
+  info.progress_json = ToJson(state_);
+  THIMBLE_TRY(CheckTensors());
+  THIMBLE_TRY(folder_->CheckStillThere());
+  THIMBLE_TRY(
+      SaveCheckpoint(folder_->checkpoint_folder(), info, PersistentTensors(*executor_, true)));
+  checkpoint_step_ = state_.step;
+  return {};
+}
+
+TrainSummary Trainer::Summarize() const {
+  TrainSummary summary;
+  AddMeasurements(*executor_, summary);
+  summary.run_folder = folder_->path();
+  summary.finished = done();
+  summary.stop_signal = done() ? 0 : stop_->number();
+  summary.steps = state_.step;
+  summary.num_steps = schedule_span_.num_steps;
+  summary.train_loss = state_.train_loss;
+  summary.train_accuracy = state_.train_accuracy;
+  summary.test_loss = state_.test_loss;
+  summary.test_accuracy = state_.test_accuracy;
+  summary.best_accuracy = state_.best_accuracy;
+  summary.best_epoch = state_.best_epoch;
+  summary.seconds = seconds_before_ + SecondsSince(started_);
+  summary.images_per_second = step_clock_.samples_per_second();
+  summary.parameters = CountParameters(program_.main_plan().graph);
+  summary.plain_arena_bytes = plain_arena_bytes_;
+  summary.lower_bound_bytes = static_cast<int64_t>(program_.main_plan().lower_bound_bytes);
+  summary.math = ResolvedMath(config_);
+  summary.simd = ActiveSimdTarget();
+  summary.metrics_bytes = metrics_->size_bytes();
+  summary.metrics_checksum = metrics_->checksum();
+  summary.command = CommandOf(config_);
+  summary.continue_command = ContinueCommand(config_, folder_->path());
+  summary.version = Version();
+  return summary;
+}
+
+Result<TrainSummary> Trainer::Finish() {
+  // Epochs end with weights; a run that was stopped, or had no steps, has some too.
+  if (!done() || state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
+  if (queue_) queue_->Stop();
+  executor_->ScanArena();
+  TrainSummary summary = Summarize();
+  const Result<void> memory = CheckMeasurements(*executor_, summary);
+  // A checkpoint of the last step says that all files are there.
+  summary.process_peak_bytes = ProcessPeakBytes();
+  THIMBLE_TRY(folder_->Write("summary.json", SummaryJson(summary, config_)));
+  if (done()) THIMBLE_TRY(SaveCheckpointNow());
+  // Without the arena, what is left to do stays below the process's peak.
+  queue_.reset();
+  executor_.reset();
+  THIMBLE_TRY(PublishSummary(*folder_, config_, observer_, summary));
+  if (!memory.ok()) return memory.error();
+  return summary;
+}
+
+}  // namespace
+
+Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
+                           TrainObserver& observer) {
+  const ModelFactory by_name = [&](const ImageSpec& images) {
+    return FindModel(config.model, images);
+  };
+  return Train(config, by_name, ops, observer);
+}
+
+Result<TrainSummary> Train(const TrainConfig& config, const ModelFactory& model,
+                           const OpRegistry& ops, TrainObserver& observer) {
+  return Trainer(config, model, ops, observer).Run();
+}
+
+}  // namespace thimble

@@ -1,0 +1,460 @@
+#include "thimble/train/options/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/base/utf8.h"
+#include "thimble/data/image_dataset.h"
+#include "thimble/plan/recompute/recompute_spec.h"
+#include "thimble/program/techniques.h"
+#include "thimble/train/options/option_values.h"
+#include "thimble/train/options/schedule.h"
+
+namespace thimble {
+namespace {
+
+Error WrongValue(const std::string& name, std::string_view text, std::string_view expected) {
+  return BadInput(fmt::format("--{} {}: expected {}", name, text, expected));
+}
+
+template <class T>
+bool ParseWhole(std::string_view text, T& value) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size();
+}
+
+// `field` returns a reference into a configuration, const or not.
+template <class Field>
+Option Text(std::string name, std::string value, std::string help, bool decides, Field field) {
+  return {name,
+          OptionKind::kText,
+          std::move(help),
+          decides,
+          [field](TrainConfig& config, std::string_view text) -> Result<void> {
+            field(config) = std::string(text);
+            return {};
+          },
+          [field](const TrainConfig& config) { return field(config); },
+          std::move(value)};
+}
+
+template <class Field>
+Option Integer(std::string name, std::string help, bool decides, int64_t minimum, Field field) {
+  return {name,
+          OptionKind::kInteger,
+          std::move(help),
+          decides,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            int64_t value = 0;
+            if (!ParseWhole(text, value) || value < minimum) {
+              return WrongValue(name, text, fmt::format("a whole number, at least {}", minimum));
+            }
+            field(config) = static_cast<std::remove_reference_t<decltype(field(config))>>(value);
+            return {};
+          },
+          [field](const TrainConfig& config) { return fmt::format("{}", field(config)); },
+          "N"};
+}
+
+template <class Field>
+Option Number(std::string name, std::string help, Field field) {
+  return {name,
+          OptionKind::kNumber,
+          std::move(help),
+          true,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            double value = 0;
+            if (!ParseWhole(text, value) || !std::isfinite(value) || value < 0) {
+              return WrongValue(name, text, "a number, at least 0");
+            }
+            field(config) = value;
+            return {};
+          },
+          [field](const TrainConfig& config) { return fmt::format("{}", field(config)); },
+          "NUMBER"};
+}
+
+template <class Field>
+Option Size(std::string name, std::string help, Field field) {
+  return {name,
+          OptionKind::kSize,
+          std::move(help),
+          false,
+          [=](TrainConfig& config, std::string_view text) -> Result<void> {
+            auto bytes = ParseByteSize(text);
+            if (!bytes.ok()) return WithContext("--" + name, bytes.error());
+            field(config) = *bytes;
+            return {};
+          },
+          [field](const TrainConfig& config) { return fmt::format("{}", field(config)); },
+          "SIZE"};
+}
+
+template <class Field>
+Option Switch(std::string name, std::string help, bool decides, Field field) {
+  return {
+      name,
+      OptionKind::kSwitch,
+      std::move(help),
+      decides,
+      [=](TrainConfig& config, std::string_view text) -> Result<void> {
+        if (text != "true" && text != "false") return WrongValue(name, text, "true or false");
+        field(config) = text == "true";
+        return {};
+      },
+      [field](const TrainConfig& config) { return std::string(field(config) ? "true" : "false"); }};
+}
+
+// The words of the table of levers, for those that have a member in the configuration.
+std::string HelpOf(std::string_view lever) { return FindLever(lever)->help; }
+std::string TakenBy(std::string_view lever) { return FindLever(lever)->takes; }
+
+Option Without() {
+  std::vector<std::string_view> names;
+  for (const TechniqueInfo& always : AlwaysDone()) names.push_back(always.name);
+  return {
+      "without",
+      OptionKind::kText,
+      "techniques to leave out, to measure them, separated by commas",
+      false,
+      [](TrainConfig& config, std::string_view text) -> Result<void> {
+        config.without.clear();
+        while (!text.empty()) {
+          const size_t comma = std::min(text.find(','), text.size());
+          config.without.emplace(text.substr(0, comma));
+          text.remove_prefix(std::min(comma + 1, text.size()));
+        }
+        return {};
+      },
+      [](const TrainConfig& config) { return fmt::format("{}", fmt::join(config.without, ",")); },
+      fmt::format("{}[,...]", fmt::join(names, "|"))};
+}
+
+// One part is no parts: that has no text, as where nobody asked for any.
+Option Microbatch() {
+  Option microbatch = Integer(
+      "microbatch", HelpOf("microbatch"), true, 1,
+      [](auto& config) -> auto& { return config.microbatch; });
+  const auto set_number = microbatch.set;
+  const auto get_number = microbatch.get;
+  microbatch.set = [set_number](TrainConfig& config, std::string_view text) -> Result<void> {
+    if (!text.empty()) return set_number(config, text);
+    config.microbatch = 0;
+    return {};
+  };
+  microbatch.get = [get_number](const TrainConfig& config) {
+    const bool whole = config.microbatch == 0 || config.microbatch == config.batch;
+    return whole ? std::string() : get_number(config);
+  };
+  return microbatch;
+}
+
+Option Data() {
+  Option data = Text(
+      "data", DataForms(),
+      "images: shapes are procedural and need no files; DIR holds the binary files of CIFAR", true,
+      [](auto& config) -> auto& { return config.data; });
+  data.set = [](TrainConfig& config, std::string_view text) -> Result<void> {
+    config.data = std::string(text);
+    config.data_given = true;
+    return {};
+  };
+  return data;
+}
+
+std::vector<Option> WhatOptions() {
+  return {
+      Text(
+          "model", "wrn-DEPTH-WIDTH[:OPTIONS]|FILE.toml", "network (see thimble models)", true,
+          [](auto& c) -> auto& { return c.model; }),
+      Data(),
+      Integer(
+          "batch", "samples per update", true, 1, [](auto& c) -> auto& { return c.batch; }),
+      Microbatch(),
+      Integer(
+          "validation", "images held out of the training set to choose the best weights", true, 0,
+          [](auto& c) -> auto& { return c.validation; }),
+      Text(
+          "augment", "auto|none|crop-flip", "of training images; auto: as usual for the data", true,
+          [](auto& c) -> auto& { return c.augment; }),
+  };
+}
+
+std::vector<Option> HowOptions() {
+  return {
+      Number(
+          "lr", "learning rate", [](auto& c) -> auto& { return c.learning_rate; }),
+      Text(
+          "schedule", "constant|cosine|steps:EPOCHS:FACTOR",
+          "of the learning rate; steps:60,120,160:0.2 multiplies it by 0.2 at these epochs", true,
+          [](auto& c) -> auto& { return c.schedule; }),
+      Integer(
+          "warmup", "steps over which the learning rate rises from 0", true, 0,
+          [](auto& c) -> auto& { return c.warmup_steps; }),
+      Number(
+          "momentum", "of stochastic gradient descent; 0 keeps no momentum array",
+          [](auto& c) -> auto& { return c.optimizer.momentum; }),
+      Switch(
+          "nesterov", "Nesterov instead of heavy-ball momentum", true,
+          [](auto& c) -> auto& { return c.optimizer.nesterov; }),
+      Number(
+          "weight-decay", "added to the gradient of every parameter",
+          [](auto& c) -> auto& { return c.optimizer.weight_decay; }),
+      Integer(
+          "epochs", "passes over the training set", false, 0,
+          [](auto& c) -> auto& { return c.epochs; }),
+      Integer(
+          "steps", "updates in all; 0: as many as the epochs have", false, 0,
+          [](auto& c) -> auto& { return c.steps; }),
+      Integer(
+          "seed", "of weights, order and augmentation", true, 0,
+          [](auto& c) -> auto& { return c.seed; }),
+      Text(
+          "init", "FILE", "weights to start from (a .safetensors file)", true,
+          [](auto& c) -> auto& { return c.init; }),
+      Text(
+          "conv", TakenBy("conv"), HelpOf("conv"), true, [](auto& c) -> auto& { return c.conv; }),
+      Integer(
+          "bn-group", HelpOf("bn-group"), true, 0, [](auto& c) -> auto& { return c.bn_group; }),
+  };
+}
+
+// Of a lever that has no member in the configuration.
+Option LeverOption(const Lever& lever) {
+  const auto set = [lever](TrainConfig& config, std::string_view text) -> Result<void> {
+    if (lever.check && text != lever.plain) {
+      if (auto checked = lever.check(text); !checked.ok()) {
+        return WithContext("--" + lever.name, checked.error());
+      }
+    }
+    config.levers[lever.name] = std::string(text);
+    return {};
+  };
+  const auto get = [name = lever.name, plain = lever.plain](const TrainConfig& config) {
+    const auto found = config.levers.find(name);
+    return found == config.levers.end() ? plain : found->second;
+  };
+  return {lever.name, OptionKind::kText, lever.help, lever.decides_results, set, get, lever.takes};
+}
+
+std::vector<Option> MemoryOptions() {
+  return {
+      Text(
+          "recompute", TakenBy("recompute"), HelpOf("recompute"), false,
+          [](auto& c) -> auto& { return c.recompute; }),
+      Size(
+          "scratch", HelpOf("scratch"), [](auto& c) -> auto& { return c.scratch_bytes; }),
+      Size(
+          "budget", "the arena may not be larger than this, for example 8MB or 1.5GiB; 0: no limit",
+          [](auto& c) -> auto& { return c.budget_bytes; }),
+      Without(),
+  };
+}
+
+std::vector<Option> WhereOptions() {
+  return {
+      Text(
+          "device", "cpu|cuda", "where to run", false, [](auto& c) -> auto& { return c.device; }),
+      Text(
+          "math", "auto|tf32|fp32", "of products; auto: tf32 with cuda, fp32 with cpu", false,
+          [](auto& c) -> auto& { return c.math; }),
+      Integer(
+          "threads", "of the CPU; 0: as many as the machine has cores", false, 0,
+          [](auto& c) -> auto& { return c.threads; }),
+      Text(
+          "simd", "auto|TARGET", "instructions of the CPU; thimble models lists the targets", false,
+          [](auto& c) -> auto& { return c.simd; }),
+      Text(
+          "out", "DIR", "run folder; without it a new one below runs/", false,
+          [](auto& c) -> auto& { return c.out; }),
+      Switch(
+          "resume", "continue the run in --out, or start it where there is none", false,
+          [](auto& c) -> auto& { return c.resume; }),
+      Switch(
+          "extend", "with --resume: the run may become longer than it was started to be", false,
+          [](auto& c) -> auto& { return c.extend; }),
+      Switch(
+          "overwrite", "start anew in --out: the run that is there is deleted", false,
+          [](auto& c) -> auto& { return c.overwrite; }),
+      Integer(
+          "checkpoint-every", "steps between checkpoints; 0: at the end of each epoch", false, 0,
+          [](auto& c) -> auto& { return c.checkpoint_every; }),
+      Integer(
+          "eval-every", "epochs between evaluations; 0: only at the end", false, 0,
+          [](auto& c) -> auto& { return c.eval_every; }),
+      Integer(
+          "report-every", "epochs between reports; 0: only at the end", false, 0,
+          [](auto& c) -> auto& { return c.report_every; }),
+      Integer(
+          "log-every", "steps per line of metrics.jsonl", false, 1,
+          [](auto& c) -> auto& { return c.log_every; }),
+      Integer(
+          "prefetch", "batches read ahead; 0 reads them in the loop", false, 0,
+          [](auto& c) -> auto& { return c.prefetch; }),
+  };
+}
+
+std::vector<Option> MakeOptions() {
+  std::vector<Option> table;
+  const auto add = [&](std::string_view group, std::vector<Option> options) {
+    for (Option& option : options) {
+      option.group = group;
+      table.push_back(std::move(option));
+    }
+  };
+  add(option_group::kWhat, WhatOptions());
+  add(option_group::kHow, HowOptions());
+  add(option_group::kMemory, MemoryOptions());
+  add(option_group::kWhere, WhereOptions());
+  // Behind the last of its group.
+  const auto place = [&] {
+    return std::find_if(table.begin(), table.end(),
+                        [](const Option& option) { return option.group == option_group::kWhere; });
+  };
+  for (const Lever* lever : Levers()) {
+    const auto same = [&](const Option& option) { return option.name == lever->name; };
+    if (std::any_of(table.begin(), table.end(), same)) continue;
+    Option option = LeverOption(*lever);
+    option.group = option_group::kMemory;
+    table.insert(place(), std::move(option));
+  }
+  return table;
+}
+
+}  // namespace
+
+int ResolvedThreads(const TrainConfig& config) {
+  if (config.threads > 0) return static_cast<int>(config.threads);
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+DeviceKind DeviceOf(const TrainConfig& config) {
+  return config.device == Name(DeviceKind::kCuda) ? DeviceKind::kCuda : DeviceKind::kCpu;
+}
+
+std::string ResolvedMath(const TrainConfig& config) {
+  if (config.math != "auto") return config.math;
+  return DeviceOf(config) == DeviceKind::kCuda ? "tf32" : "fp32";
+}
+
+const std::vector<Option>& TrainOptions() {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  static std::vector<Option> options = MakeOptions();
+  static size_t num_levers = Levers().size();
+  if (num_levers != Levers().size()) {  // a test has added one
+    num_levers = Levers().size();
+    options = MakeOptions();
+  }
+  return options;
+}
+
+std::string ValueOf(const Lever& lever, const TrainConfig& config) {
+  return FindOption(lever.name)->get(config);
+}
+
+LeverSetting SettingOf(const Lever& lever, const TrainConfig& config) {
+  return {ValueOf(lever, config), config.batch, DeviceOf(config)};
+}
+
+void Set(const Lever& lever, const std::string& value, TrainConfig& config) {
+  const auto set = FindOption(lever.name)->set(config, value);
+  THIMBLE_CHECK(set.ok(), "{}", set.error().message);
+}
+
+const Option* FindOption(std::string_view name) {
+  for (const Option& option : TrainOptions()) {
+    if (option.name == name) return &option;
+  }
+  return nullptr;
+}
+
+namespace {
+
+Result<void> CheckText(const Option& option, const std::string& text) {
+  // The run folder's files could not hold it.
+  if (!IsUtf8(text)) return BadInput(fmt::format("--{}: expected UTF-8 text", option.name));
+  const std::vector<std::string> words = OnlyValues(option.value);
+  if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return {};
+  return WrongValue(option.name, text, AnyOf(words));
+}
+
+// Whether the device can do what else was asked for.
+Result<void> CheckDeviceOptions(const TrainConfig& config) {
+  if (config.math == "tf32" && config.device == "cpu") {
+    return BadInput("--math tf32: only with --device cuda; the CPU computes in fp32");
+  }
+  if (config.conv == "winograd" && config.device == "cuda") {
+    return BadInput("--conv winograd: only with --device cpu");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> CheckConfig(const TrainConfig& config) {
+  // As many as networks are built for (image_classifier.cc).
+  constexpr int64_t kMaxBatch = 1 << 20;
+  // More threads than this are a slip; each costs scratch.
+  constexpr int64_t kMaxThreads = 1024;
+  // Each slot costs a batch; more than a few only hide a slow disk.
+  constexpr int64_t kMaxPrefetch = 1024;
+  // 256 bytes per thread cannot hold one row of panels; kernels promise to work from 16 KiB on.
+  constexpr int64_t kMinScratchBytes = 16 << 10;
+  for (const Option& option : TrainOptions()) THIMBLE_TRY(CheckText(option, option.get(config)));
+  if (config.batch < 1)
+    return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
+  if (config.batch > kMaxBatch) {
+    return BadInput(fmt::format("--batch {}: at most {}", config.batch, kMaxBatch));
+  }
+  if (config.microbatch < 0 || config.microbatch > config.batch) {
+    return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch, {}",
+                                config.microbatch, config.batch));
+  }
+  if (config.bn_group < 0 || config.bn_group > config.batch) {
+    return BadInput(fmt::format("--bn-group {}: expected 0 to the {} samples of --batch",
+                                config.bn_group, config.batch));
+  }
+  if (config.threads > kMaxThreads) {
+    return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));
+  }
+  if (config.prefetch > kMaxPrefetch) {
+    return BadInput(fmt::format("--prefetch {}: at most {}", config.prefetch, kMaxPrefetch));
+  }
+  if (config.scratch_bytes < kMinScratchBytes) {
+    return BadInput(fmt::format("--scratch {}: at least {} per thread", config.scratch_bytes,
+                                kMinScratchBytes));
+  }
+  if (config.optimizer.momentum >= 1) {
+    return BadInput(fmt::format("--momentum {}: must be less than 1", config.optimizer.momentum));
+  }
+  if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
+    return BadInput("--nesterov needs --momentum above 0");
+  }
+  if (config.resume && config.overwrite) {
+    return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");
+  }
+  if (config.extend && !config.resume) return BadInput("--extend: only with --resume");
+  if (auto recompute = ParseRecompute(config.recompute); !recompute.ok()) return recompute.error();
+  THIMBLE_TRY(CheckDeviceOptions(config));
+  if (auto schedule = ParseSchedule(config.schedule); !schedule.ok()) return schedule.error();
+  return {};
+}
+
+std::string FirstDifference(const TrainConfig& saved, const TrainConfig& now) {
+  for (const Option& option : TrainOptions()) {
+    if (!option.decides_results || option.get(saved) == option.get(now)) continue;
+    return fmt::format("--{} was '{}' and is now '{}'", option.name, option.get(saved),
+                       option.get(now));
+  }
+  return {};
+}
+
+}  // namespace thimble

@@ -1,0 +1,68 @@
+#include "thimble/train/options/schedule.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+
+namespace thimble {
+namespace {
+
+bool ParseNumber(std::string_view text, double& number) {
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return code == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+}
+
+bool ParseSteps(std::string_view text, Schedule& schedule) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos) return false;
+  if (!ParseNumber(text.substr(colon + 1), schedule.factor) || schedule.factor < 0) return false;
+  std::string_view list = text.substr(0, colon);
+  double last = -1;
+  for (bool more = true; more;) {
+    const size_t comma = list.find(',');
+    double epoch = 0;
+    if (!ParseNumber(list.substr(0, comma), epoch) || epoch <= last) return false;
+    schedule.epochs.push_back(last = epoch);
+    more = comma != std::string_view::npos;
+    if (more) list.remove_prefix(comma + 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<Schedule> ParseSchedule(std::string_view text) {
+  if (text == "constant") return Schedule{};
+  if (text == "cosine") return Schedule{Schedule::Kind::kCosine, {}, 1};
+  Schedule schedule{Schedule::Kind::kSteps, {}, 1};
+  if (text.starts_with("steps:") && ParseSteps(text.substr(6), schedule)) return schedule;
+  return BadInput(
+      fmt::format("--schedule {}: expected constant, cosine, or steps with rising epochs "
+                  "and a factor, for example steps:60,120,160:0.2",
+                  text));
+}
+
+double LearningRate(const Schedule& schedule, const ScheduleSpan& span, double base, int64_t step) {
+  if (step < span.warmup_steps) {
+    return base * static_cast<double>(step + 1) / static_cast<double>(span.warmup_steps);
+  }
+  switch (schedule.kind) {
+    case Schedule::Kind::kConstant:
+      return base;
+    case Schedule::Kind::kCosine: {
+      const auto done = static_cast<double>(step - span.warmup_steps);
+      const auto all = static_cast<double>(span.num_steps - span.warmup_steps);
+      return all <= 0 ? base : base * 0.5 * (1 + std::cos(M_PI * done / all));
+    }
+    case Schedule::Kind::kSteps: {
+      const double epoch = static_cast<double>(step) / static_cast<double>(span.steps_per_epoch);
+      double rate = base;
+      for (double border : schedule.epochs) rate *= epoch >= border ? schedule.factor : 1;
+      return rate;
+    }
+  }
+  return base;
+}
+
+}  // namespace thimble

@@ -1,0 +1,50 @@
+// PlanSizer: plans configurations of one network for the same data and keeps only what they need.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "thimble/base/result.h"
+#include "thimble/graph/op_def.h"
+#include "thimble/model/image_classifier.h"
+#include "thimble/program/lever.h"
+#include "thimble/train/options/config.h"
+#include "thimble/train/planning/training_program.h"
+
+namespace thimble {
+
+struct PlanSize {
+  int64_t arena_bytes = 0;
+  int64_t step_flops = 0;
+  size_t nodes = 0;  // of the first plan's graph
+};
+
+// Nodes of a training graph for which optimal recompute is found in a fraction of a second;
+// wrn-28-2 has 252, and up to twice as many where values are rebuilt.
+inline constexpr size_t kQuicklySearched = 800;
+
+class PlanSizer {
+ public:
+  // `model` and `ops` must outlive the sizer.
+  PlanSizer(const ImageClassifier& model, const ImageCounts& counts, const OpRegistry& ops)
+      : model_(model), counts_(counts), ops_(ops) {}
+
+  const ImageClassifier& model() const { return model_; }
+  const ImageCounts& counts() const { return counts_; }
+  const OpRegistry& ops() const { return ops_; }
+
+  // The arena is that of MakeTrainingProgram, to the byte; passes that save nothing are left out.
+  // What was asked before is remembered.
+  Result<PlanSize> Of(TrainConfig config) const;
+  // How exact a run with this configuration's value of a lever is.
+  Result<std::string> ExactnessOf(const Lever& lever, const TrainConfig& config) const;
+
+ private:
+  mutable std::map<std::string, PlanSize> known_;  // by configuration
+  const ImageClassifier& model_;
+  ImageCounts counts_;
+  const OpRegistry& ops_;
+};
+
+}  // namespace thimble

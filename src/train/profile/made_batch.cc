@@ -1,0 +1,85 @@
+#include "thimble/train/profile/made_batch.h"
+
+#include <cstring>
+
+namespace thimble {
+namespace {
+
+uint8_t MadeByte(size_t index) {
+  return static_cast<uint8_t>(index * 2654435761U >> 13);  // looks random
+}
+
+}  // namespace
+
+MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor, size_t plan)
+    : executor_(executor), plan_(plan) {
+  const auto classes = static_cast<size_t>(program.model.images.classes);
+  Make<uint8_t>(kImagesInput, [](size_t i) { return MadeByte(i); });
+  Make<int32_t>(kLabelsInput, [&](size_t i) { return static_cast<int32_t>(i % classes); });
+  Make<int32_t>(kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
+  Make<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
+  // Small, so that weights stay ordinary numbers however many steps are run.
+  Make<float>(kLearningRateInput, [](size_t) { return 0.01F; });
+  if (!HasInput(kSeenInput)) return;
+  seen_ = executor.device().AllocateHost(2 * sizeof(int32_t));
+  const int32_t later = 1;
+  std::memcpy(seen_->bytes().data() + sizeof(later), &later, sizeof(later));
+}
+
+bool MadeBatch::HasInput(std::string_view name) const {
+  return executor_.program().plans[plan_].graph.Find(name).valid();
+}
+
+template <class T>
+void MadeBatch::Make(std::string_view name, FunctionRef<T(size_t)> number) {
+  if (!HasInput(name)) return;
+  const TensorView view = executor_.View(plan_, name);
+  auto numbers = executor_.device().AllocateHost(view.size_bytes());
+  const TensorView made{numbers->bytes().data(), view.dtype, view.shape};
+  const auto elements = made.As<T>();
+  for (size_t i = 0; i < elements.size(); ++i) elements[i] = number(i);
+  inputs_.push_back({view, std::move(numbers)});
+}
+
+void MadeBatch::Write(bool first_part) const {
+  for (const MadeInput& input : inputs_) executor_.Write(input.view, input.numbers->bytes());
+  if (!seen_) return;
+  const auto seen = seen_->bytes().subspan(first_part ? 0 : sizeof(int32_t), sizeof(int32_t));
+  executor_.Write(executor_.View(plan_, kSeenInput), seen);
+}
+
+MadeStep::MadeStep(const TrainingProgram& program, Executor& executor) : executor_(executor) {
+  for (size_t plan = 0; plan < program.program.plans.size(); ++plan) {
+    const int64_t runs = program.program.runs_per_step[plan];
+    if (runs > 0) plans_.push_back({plan, runs, MadeBatch(program, executor, plan)});
+  }
+}
+
+void MadeStep::Prepare(size_t index, bool first_part) const {
+  executor_.Prepare(plans_[index].plan);
+  plans_[index].batch.Write(first_part);
+}
+
+void MadeStep::ForEachRun(FunctionRef<void(size_t, bool)> run) const {
+  for (size_t index = 0; index < plans_.size(); ++index) {
+    for (int64_t i = 0; i < plans_[index].runs; ++i) run(index, index == 0 && i == 0);
+  }
+}
+
+void MadeStep::Run() const {
+  ForEachRun([&](size_t index, bool first_part) {
+    Prepare(index, first_part);
+    executor_.Run(plans_[index].plan);
+  });
+}
+
+void FillPrefetchRing(Executor& executor) {
+  for (const Resident& resident : executor.program().residents.residents) {
+    if (resident.category != Category::kData) continue;
+    const auto bytes = executor.ResidentBytes(resident.name);
+    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte{MadeByte(i)};
+  }
+  executor.StoreResidents();
+}
+
+}  // namespace thimble

@@ -1,0 +1,22 @@
+// Lines of metrics.jsonl and the content of summary.json.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "thimble/train/options/config.h"
+#include "thimble/train/run_folder/train_summary.h"
+
+namespace thimble {
+
+std::string StepMetrics(int64_t step, double loss, double learning_rate);
+std::string EpochMetrics(const EpochReport& report, int64_t step);
+std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config);
+
+// Far beyond what SummaryJson writes.
+inline constexpr int64_t kMaxSummaryBytes = 1 << 20;
+// What SummaryJson wrote, without the configuration. Distrusts the text: an error says which member
+// is wrong and what was expected.
+Result<TrainSummary> SummaryFromJson(std::string_view text);
+
+}  // namespace thimble

@@ -1,0 +1,54 @@
+#include "thimble/train/run_folder/run_state.h"
+
+#include "thimble/base/json_member.h"
+
+namespace thimble {
+namespace {
+
+// Calls visit(name, member) for every member, for both directions.
+template <class State, class Visit>
+void ForEachMember(State& state, Visit visit) {
+  visit("step", state.step);
+  visit("loss_sum", state.loss_sum);
+  visit("correct", state.correct);
+  visit("samples", state.samples);
+  visit("train_loss", state.train_loss);
+  visit("train_accuracy", state.train_accuracy);
+  visit("test_loss", state.test_loss);
+  visit("test_accuracy", state.test_accuracy);
+  visit("best_accuracy", state.best_accuracy);
+  visit("best_epoch", state.best_epoch);
+  visit("seconds", state.seconds);
+  visit("metrics_bytes", state.metrics_bytes);
+  visit("metrics_checksum", state.metrics_checksum);
+}
+
+template <class T>
+bool ReadMember(const Json& json, T& member) {
+  return FromJson(json, member);
+}
+// All counts are 0 or more.
+bool ReadMember(const Json& json, int64_t& number) { return FromJson(json, number) && number >= 0; }
+
+}  // namespace
+
+std::string ToJson(const RunState& state) {
+  Json json;
+  ForEachMember(state, [&](const char* name, const auto& member) { json[name] = ToJson(member); });
+  return json.Dump();
+}
+
+Result<RunState> RunStateFromJson(const std::string& text) {
+  const Result<Json> json = ParseJson(text);
+  if (!json.ok() || !json->is_object()) return BadInput("progress is not a JSON object");
+  RunState state;
+  std::string wrong;
+  ForEachMember(state, [&](const char* name, auto& member) {
+    const Json* found = json->Find(name);
+    if (found == nullptr || !ReadMember(*found, member)) wrong = name;
+  });
+  if (!wrong.empty()) return BadInput("progress: '" + wrong + "' is missing or impossible");
+  return state;
+}
+
+}  // namespace thimble

@@ -1,0 +1,151 @@
+#include "thimble/train/weights/state_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/quote_name.h"
+#include "thimble/train/weights/safetensors_writer.h"
+
+namespace thimble {
+namespace {
+
+constexpr std::string_view kBatchCounter = "num_batches_tracked";
+
+// The bytes of output channel `channel`.
+std::span<std::byte> ChannelBytes(const TensorView& view, const ChannelSlice& slice,
+                                  int64_t channel) {
+  return view.bytes().subspan(static_cast<size_t>(channel) * slice.size_bytes(),
+                              slice.size_bytes());
+}
+
+Result<void> AppendTensor(SafetensorsWriter& writer, const StoredTensor& tensor,
+                          std::vector<std::byte>& buffer) {
+  if (tensor.layout == FileLayout::kAsStored) return writer.Append(tensor.view.bytes());
+  const ChannelSlice slice = SliceOf(tensor.view.shape, tensor.view.dtype);
+  buffer.resize(slice.size_bytes());
+  for (int64_t channel = 0; channel < tensor.view.shape[0]; ++channel) {
+    SliceToFile(slice, ChannelBytes(tensor.view, slice, channel), buffer);
+    THIMBLE_TRY(writer.Append(buffer));
+  }
+  return {};
+}
+
+Result<void> ReadTensor(const SafetensorsReader& file, const TensorEntry& entry,
+                        const StoredTensor& tensor, std::vector<std::byte>& buffer) {
+  if (tensor.layout == FileLayout::kAsStored) return file.Read(entry, tensor.view.bytes());
+  const ChannelSlice slice = SliceOf(tensor.view.shape, tensor.view.dtype);
+  buffer.resize(slice.size_bytes());
+  for (int64_t channel = 0; channel < tensor.view.shape[0]; ++channel) {
+    THIMBLE_TRY(file.Read(entry, channel * static_cast<int64_t>(buffer.size()), buffer));
+    SliceFromFile(slice, buffer, ChannelBytes(tensor.view, slice, channel));
+  }
+  return {};
+}
+
+// The entry for `tensor`, if the file has it as expected.
+Result<const TensorEntry*> Match(const SafetensorsReader& file, const StoredTensor& tensor) {
+  const Shape shape = FileShape(tensor.view.shape, tensor.layout);
+  const TensorEntry* entry = file.Find(tensor.name);
+  const std::string expected = fmt::format("expected tensor {} of {} {}", QuoteName(tensor.name),
+                                           SafetensorsName(tensor.view.dtype), ToString(shape));
+  if (entry == nullptr) {
+    return BadInput(fmt::format("{}: {}, the file has no such tensor", file.path(), expected));
+  }
+  if (entry->dtype != tensor.view.dtype || entry->shape != shape) {
+    return BadInput(fmt::format("{}: {}, the file has {} {}", file.path(), expected,
+                                entry->dtype_name, ToString(entry->shape)));
+  }
+  return entry;
+}
+
+// Every tensor of the file is in the list or a batch counter.
+Result<void> CheckNoExtra(const SafetensorsReader& file, std::span<const StoredTensor> tensors) {
+  std::vector<std::string_view> names;
+  for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
+  std::ranges::sort(names);
+  for (const TensorEntry& entry : file.tensors()) {
+    const bool counter = entry.name.ends_with(kBatchCounter) && entry.dtype_name == "I64";
+    if (counter || std::ranges::binary_search(names, std::string_view(entry.name))) continue;
+    return BadInput(fmt::format("{}: has tensor {} of {} {}, which is not expected here",
+                                file.path(), QuoteName(entry.name), entry.dtype_name,
+                                ToString(entry.shape)));
+  }
+  return {};
+}
+
+// Larger element types first, so that each tensor begins at a multiple of its element's size.
+std::vector<const StoredTensor*> InFileOrder(std::span<const StoredTensor> tensors) {
+  std::vector<const StoredTensor*> ordered;
+  for (const StoredTensor& tensor : tensors) ordered.push_back(&tensor);
+  std::ranges::stable_sort(ordered, std::greater(), [](const StoredTensor* tensor) {
+    return SizeBytes(tensor->view.dtype);
+  });
+  return ordered;
+}
+
+}  // namespace
+
+Result<void> SaveTensors(const std::string& path, std::span<const StoredTensor> tensors,
+                         const TensorMetadata& metadata) {
+  const std::vector<const StoredTensor*> ordered = InFileOrder(tensors);
+  std::vector<TensorSpec> specs;
+  for (const StoredTensor* tensor : ordered) {
+    specs.push_back(
+        {tensor->name, tensor->view.dtype, FileShape(tensor->view.shape, tensor->layout)});
+  }
+  THIMBLE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                           SafetensorsWriter::Create(path, specs, metadata));
+  std::vector<std::byte> buffer;
+  for (const StoredTensor* tensor : ordered) THIMBLE_TRY(AppendTensor(writer, *tensor, buffer));
+  return writer.Finish();
+}
+
+Result<void> LoadTensors(const SafetensorsReader& file, std::span<const StoredTensor> tensors,
+                         LoadRule rule) {
+  std::vector<const TensorEntry*> entries;
+  for (const StoredTensor& tensor : tensors) {
+    THIMBLE_ASSIGN_OR_RETURN(const TensorEntry* entry, Match(file, tensor));
+    entries.push_back(entry);
+  }
+  if (rule == LoadRule::kExact) THIMBLE_TRY(CheckNoExtra(file, tensors));
+  std::vector<std::byte> buffer;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    THIMBLE_TRY(ReadTensor(file, *entries[i], tensors[i], buffer));
+  }
+  return {};
+}
+
+Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> tensors,
+                         LoadRule rule) {
+  THIMBLE_ASSIGN_OR_RETURN(const SafetensorsReader file, SafetensorsReader::Open(path));
+  return LoadTensors(file, tensors, rule);
+}
+
+std::string FindNotFinite(std::span<const StoredTensor> tensors) {
+  for (const StoredTensor& tensor : tensors) {
+    if (tensor.view.dtype != DType::kF32) continue;
+    const std::span<const float> elements = tensor.view.As<float>();
+    const auto found =
+        std::ranges::find_if(elements, [](float element) { return !std::isfinite(element); });
+    if (found == elements.end()) continue;
+    return fmt::format("tensor {} has {} at element {}", QuoteName(tensor.name),
+                       std::isnan(*found) ? "nan" : "an infinite number", found - elements.begin());
+  }
+  return {};
+}
+
+Result<void> LoadWeights(const std::string& path, std::span<const StoredTensor> tensors) {
+  THIMBLE_TRY(LoadTensors(path, tensors, LoadRule::kExact));
+  const std::string found = FindNotFinite(tensors);
+  if (found.empty()) return {};
+  return BadInput(fmt::format("{}: {}: weights must be finite; these come from a run that diverged",
+                              path, found));
+}
+
+}  // namespace thimble

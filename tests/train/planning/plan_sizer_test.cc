@@ -1,0 +1,44 @@
+#include "thimble/train/planning/plan_sizer.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/train/tiny_run.h"
+#include "thimble/program/techniques.h"
+
+namespace thimble {
+namespace {
+
+TEST(PlanSizer, KnowsTheArenaOfTheProgram) {
+  TrainConfig config = TinyConfig();
+  const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();
+  const ImageCounts counts{10, 0, 6};
+  for (const int64_t microbatch : {0, 3}) {
+    config.microbatch = microbatch;
+    const auto program = MakeTrainingProgram(config, model, counts, BuiltinOps());
+    const auto size = PlanSizer(model, counts, BuiltinOps()).Of(config);
+    ASSERT_TRUE(size.ok());
+    EXPECT_EQ(size->arena_bytes, static_cast<int64_t>(program->program.arena_bytes));
+    EXPECT_EQ(size->step_flops, StepCost(program->program, BuiltinOps()).step_flops);
+    EXPECT_EQ(size->nodes, program->main_plan().graph.nodes.size());
+  }
+}
+
+TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
+  const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
+  const PlanSizer sizer(model, {}, BuiltinOps());
+  const Lever& lever = *FindLever("microbatch");
+  const auto exactness = [&](const PlanSizer& planned, int64_t batch) {
+    TrainConfig config;
+    config.batch = batch;
+    config.microbatch = 10;
+    return *planned.ExactnessOf(lever, config);
+  };
+  // Seven parts of 64, as equal as can be.
+  EXPECT_EQ(exactness(sizer, 64), "lossy: batch-norm statistics per 10 samples");
+  EXPECT_EQ(exactness(sizer, 11), "lossy: batch-norm statistics per 6 samples");
+  const ImageClassifier grouped = FindModel("wrn-10-1:group-norm=4", ImageSpec{}).value();
+  EXPECT_EQ(exactness(PlanSizer(grouped, {}, BuiltinOps()), 11), "equal");
+}
+
+}  // namespace
+}  // namespace thimble

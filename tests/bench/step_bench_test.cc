@@ -11,12 +11,13 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-ProcessResult RunIt(const std::vector<std::string>& arguments) {
+ProcessResult RunStepBench(const std::vector<std::string>& arguments) {
   return RunBenchProgram(StepBench(), arguments);
 }
 
 TEST(StepBench, PrintsPositiveNumbersAsJson) {
-  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "2", "--steps", "3", "--nesterov"});
+  const auto result =
+      RunStepBench({"--model", "wrn-10-1", "--batch", "2", "--steps", "3", "--nesterov"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto json = ParseJson(result.out).value();
   EXPECT_EQ(json["model"], "wrn-10-1");
@@ -32,7 +33,8 @@ TEST(StepBench, PrintsPositiveNumbersAsJson) {
 }
 
 TEST(StepBench, ListsOpsBesideTheirLimits) {
-  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "2", "--steps", "1", "--ops"});
+  const auto result =
+      RunStepBench({"--model", "wrn-10-1", "--batch", "2", "--steps", "1", "--ops"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const char* text : {"limit ms", "reached", "conv2d_grad_weight", "sgd_update"}) {
     EXPECT_THAT(result.out, HasSubstr(text));
@@ -42,7 +44,7 @@ TEST(StepBench, ListsOpsBesideTheirLimits) {
 TEST(CudaStepBench, TimesAsManyStepsAsItWasTold) {
   THIMBLE_CUDA_OR_SKIP();
   const auto result =
-      RunIt({"--device", "cuda", "--model", "wrn-10-1", "--batch", "2", "--steps", "23"});
+      RunStepBench({"--device", "cuda", "--model", "wrn-10-1", "--batch", "2", "--steps", "23"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto json = ParseJson(result.out).value();
   EXPECT_EQ(json["steps"], 23);
@@ -56,8 +58,8 @@ TEST(CudaStepBench, TimesAsManyStepsAsItWasTold) {
 TEST(CudaStepBench, NamesTheRoofsOfItsMath) {
   THIMBLE_CUDA_OR_SKIP();
   const auto table = [](const std::string& math) {
-    const auto result = RunIt({"--device", "cuda", "--math", math, "--model", "wrn-10-1", "--batch",
-                               "2", "--steps", "1", "--ops"});
+    const auto result = RunStepBench({"--device", "cuda", "--math", math, "--model", "wrn-10-1",
+                                      "--batch", "2", "--steps", "1", "--ops"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     EXPECT_THAT(result.out, HasSubstr("GFLOP/s in fp32"));
     EXPECT_THAT(result.out, HasSubstr("conv2d_grad_weight"));
@@ -69,7 +71,7 @@ TEST(CudaStepBench, NamesTheRoofsOfItsMath) {
 
 TEST(StepBench, RefusesWrongUse) {
   const auto error = [](const std::vector<std::string>& arguments) {
-    const auto result = RunIt(arguments);
+    const auto result = RunStepBench(arguments);
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.out, "");
     return result.err;
@@ -84,7 +86,8 @@ TEST(StepBench, RefusesWrongUse) {
 }
 
 TEST(StepBench, EndsWithTheInputItServes) {
-  const auto result = RunIt({"--model", "wrn-10-1", "--batch", "1", "--serve"});  // input is empty
+  const auto result =
+      RunStepBench({"--model", "wrn-10-1", "--batch", "1", "--serve"});  // input is empty
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out, "");
 }

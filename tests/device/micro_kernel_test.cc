@@ -19,7 +19,7 @@ constexpr size_t kDepth = 6;
 constexpr size_t kStride = 2;  // rows overlap
 constexpr size_t kSegmentStride = 23;
 
-std::vector<float> Numbers(size_t count) {
+std::vector<float> TileNumbers(size_t count) {
   std::vector<float> numbers(count);
   for (size_t i = 0; i < count; ++i) {
     numbers[i] = static_cast<float>(std::cos(static_cast<double>(i) * 2.3));
@@ -28,9 +28,11 @@ std::vector<float> Numbers(size_t count) {
 }
 
 // Windows of an image of three lines times a matrix; segments [first, last) of it.
-class Product {
+class TileProduct {
  public:
-  Product() : a_(Numbers(kSegments * kSegmentStride)), b_(Numbers(kSegments * kDepth * kColumns)) {}
+  TileProduct()
+      : a_(TileNumbers(kSegments * kSegmentStride)),
+        b_(TileNumbers(kSegments * kDepth * kColumns)) {}
 
   void Multiply(size_t first, size_t last, StripProduct::Old old, std::vector<float>& c) const {
     const std::vector<float> packed = Pack(first, last);
@@ -83,7 +85,7 @@ class Product {
 using Old = StripProduct::Old;
 
 TEST(MicroKernelTest, SegmentsAreSummedAndOldNumbersTreatedAsAsked) {
-  const Product product;
+  const TileProduct product;
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_TRUE(PinSimdTarget(target).ok());
@@ -100,7 +102,7 @@ TEST(MicroKernelTest, SegmentsAreSummedAndOldNumbersTreatedAsAsked) {
 }
 
 TEST(MicroKernelTest, AContinuedChainHasTheBitsOfAnUncutOne) {
-  const Product product;
+  const TileProduct product;
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_TRUE(PinSimdTarget(target).ok());

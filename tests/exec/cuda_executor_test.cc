@@ -14,9 +14,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr size_t kTrain = SmallTraining::kTrain;
-constexpr size_t kEvaluate = SmallTraining::kEvaluate;
-
 // The device of the executor under test: kernels planted here have no GPU code of their own, they
 // write through it.
 Device* device_of_kernels = nullptr;
@@ -27,7 +24,7 @@ void WriteWords(const KernelCall& call, int64_t count) {
                            std::as_bytes(std::span(words).first(static_cast<size_t>(count))));
 }
 void WriteAll(const KernelCall& call) { WriteWords(call, NumWords(call)); }
-void WriteOneWordTooMany(const KernelCall& call) { WriteWords(call, NumWords(call) + 1); }
+void WriteOneWordTooManyOnGpu(const KernelCall& call) { WriteWords(call, NumWords(call) + 1); }
 void WriteOneWordTooFew(const KernelCall& call) { WriteWords(call, NumWords(call) - 1); }
 
 class CudaExecutorTest : public testing::Test {
@@ -47,7 +44,7 @@ class CudaExecutorTest : public testing::Test {
 
 TEST_F(CudaExecutorTest, TheAuditFindsAStrayWord) {
   EXPECT_EQ(FaultsOf(&WriteAll, PlantedRun::kPadded), "");
-  EXPECT_THAT(FaultsOf(&WriteOneWordTooMany, PlantedRun::kPadded),
+  EXPECT_THAT(FaultsOf(&WriteOneWordTooManyOnGpu, PlantedRun::kPadded),
               HasSubstr("'p' at offset 128 has 80 bytes planned, 84 found in use"));
 }
 

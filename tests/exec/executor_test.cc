@@ -16,9 +16,6 @@ namespace {
 
 using testing::IsEmpty;
 
-constexpr size_t kTrain = SmallTraining::kTrain;
-constexpr size_t kEvaluate = SmallTraining::kEvaluate;
-
 void ExpectSameResidents(const ResidentContents& actual, const ResidentContents& expected) {
   ASSERT_EQ(actual.size(), expected.size());
   for (const auto& [name, bytes] : expected) {

@@ -46,21 +46,21 @@ TEST(MeasuredHoldings, AreThePlannedOnesWhereAllIsWell) {
 
 TEST(MeasuredHoldings, CoverEveryValueOfATraining) {
   SmallTraining training;
-  training.Run(SmallTraining::kTrain, 1);
+  training.Run(kTrain, 1);
   Executor& executor = training.executor();
   executor.ScanArena();
-  const auto planned = Holdings(executor.program().plans[SmallTraining::kTrain]);
+  const auto planned = Holdings(executor.program().plans[kTrain]);
   EXPECT_EQ(MeasuredHoldings(planned, executor.audit()), planned);
 }
 
 TEST(MeasuredHoldings, OfAPlanThatWasAuditedBefore) {
   SmallTraining training;
-  training.Run(SmallTraining::kTrain, 1);
+  training.Run(kTrain, 1);
   Executor& executor = training.executor();
   const std::vector<size_t> buffers = executor.audit().measured_buffers();
-  training.Run(SmallTraining::kEvaluate, 1);
+  training.Run(kEvaluate, 1);
   executor.ScanArena();
-  const auto planned = Holdings(executor.program().plans[SmallTraining::kTrain]);
+  const auto planned = Holdings(executor.program().plans[kTrain]);
   EXPECT_EQ(MeasuredHoldings(planned, buffers, executor.audit()), planned);
 }
 

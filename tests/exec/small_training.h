@@ -23,11 +23,13 @@ inline std::unique_ptr<Executor> MakeExecutor(Program program, const OpRegistry&
   return std::move(executor).value();
 }
 
+// The plans of a SmallTraining.
+inline constexpr size_t kTrain = 0;
+inline constexpr size_t kEvaluate = 1;
+
 // wrn-10-1 on 8x8 images of four classes, a batch of five: plan 0 trains, plan 1 evaluates.
 class SmallTraining {
  public:
-  static constexpr size_t kTrain = 0;
-  static constexpr size_t kEvaluate = 1;
   static constexpr int64_t kBatch = 5;
 
   explicit SmallTraining(int threads = 1, size_t scratch_bytes_per_thread = 1 << 18)

@@ -16,7 +16,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr size_t kTrain = SmallTraining::kTrain;
 constexpr int64_t kElements = 24;
 constexpr const char* kStrategies[] = {"none", "cheap", "blocks", "blocks:2", "sqrt", "optimal"};
 

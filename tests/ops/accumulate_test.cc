@@ -19,7 +19,7 @@ using testing::HasSubstr;
 constexpr int kFirst = 1;
 constexpr int kLater = 1 << 20;
 
-OpCase MakeCase(const Shape& shape, int seen_bound) {
+OpCase AccumulateCase(const Shape& shape, int seen_bound) {
   return {.op = "accumulate", .inputs = {shape, shape, Shape{1}}, .integer_bound = seen_bound};
 }
 
@@ -28,20 +28,20 @@ OpCase MakeCase(const Shape& shape, int seen_bound) {
 std::vector<OpCase> AccumulateCases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{1}, Shape{0}, Shape{3, 3, 5, 33}, Shape{40001}}) {
-    cases.push_back(MakeCase(shape, kFirst));
-    cases.push_back(MakeCase(shape, kLater));
+    cases.push_back(AccumulateCase(shape, kFirst));
+    cases.push_back(AccumulateCase(shape, kLater));
   }
   return cases;
 }
 
 OpCase Random_accumulate(CaseDraw& draw) {
-  return MakeCase(draw.AnyShape(), draw.OneIn(2) ? kFirst : kLater);
+  return AccumulateCase(draw.AnyShape(), draw.OneIn(2) ? kFirst : kLater);
 }
 
 namespace {
 
 TEST(Accumulate, TheFirstPartReplacesWhateverIsThere) {
-  const OpCase op_case = MakeCase(Shape{3}, kFirst);
+  const OpCase op_case = AccumulateCase(Shape{3}, kFirst);
   const std::vector<OpData> inputs = {{{NAN, INFINITY, 7}, {}}, {{1, 2, 3}, {}}, {{}, {0}}};
   for (const auto& outputs : RunAllKernels(op_case, inputs)) {
     EXPECT_THAT(outputs[0].floats, ElementsAre(1, 2, 3));
@@ -49,7 +49,7 @@ TEST(Accumulate, TheFirstPartReplacesWhateverIsThere) {
 }
 
 TEST(Accumulate, LaterPartsAreAdded) {
-  const OpCase op_case = MakeCase(Shape{2}, kLater);
+  const OpCase op_case = AccumulateCase(Shape{2}, kLater);
   for (const auto& outputs : RunAllKernels(op_case, {{{0.5, -2}, {}}, {{1, 2}, {}}, {{}, {5}}})) {
     EXPECT_THAT(outputs[0].floats, ElementsAre(1.5, 0));
   }
@@ -57,7 +57,7 @@ TEST(Accumulate, LaterPartsAreAdded) {
 
 TEST(Accumulate, PassesNanOfGradient) {
   for (const int seen : {0, 3}) {
-    const OpCase op_case = MakeCase(Shape{1}, kLater);
+    const OpCase op_case = AccumulateCase(Shape{1}, kLater);
     for (const auto& outputs : RunAllKernels(op_case, {{{1}, {}}, {{NAN}, {}}, {{}, {seen}}})) {
       EXPECT_TRUE(std::isnan(outputs[0].floats[0])) << seen;
     }
@@ -65,10 +65,10 @@ TEST(Accumulate, PassesNanOfGradient) {
 }
 
 TEST(Accumulate, RejectsWrongShapes) {
-  OpCase op_case = MakeCase(Shape{3}, kFirst);
+  OpCase op_case = AccumulateCase(Shape{3}, kFirst);
   op_case.inputs[1] = Shape{4};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'x' has shape (4), expected (3)"));
-  op_case = MakeCase(Shape{3}, kFirst);
+  op_case = AccumulateCase(Shape{3}, kFirst);
   op_case.inputs[2] = Shape{2};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'seen' has shape (2), expected (1)"));
 }

@@ -13,13 +13,13 @@ namespace {
 
 using testing::HasSubstr;
 
-OpCase MakeCase(const Shape& x, int64_t kernel, int64_t stride) {
+OpCase AvgPool2dCase(const Shape& x, int64_t kernel, int64_t stride) {
   return {
       .op = "avg_pool2d", .inputs = {x}, .attributes = {{"kernel", kernel}, {"stride", stride}}};
 }
 
-OpCase MakeGradCase(const Shape& dy, int64_t kernel, int64_t stride, int64_t height,
-                    int64_t width) {
+OpCase AvgPool2dGradCase(const Shape& dy, int64_t kernel, int64_t stride, int64_t height,
+                         int64_t width) {
   return {
       .op = "avg_pool2d_grad",
       .inputs = {dy},
@@ -44,32 +44,32 @@ struct Pooling {
 
 std::vector<OpCase> AvgPool2dCases() {
   return {
-      MakeCase({2, 8, 8, 64}, 8, 8),    // global
-      MakeCase({1, 1, 1, 1}, 1, 1),     // smallest
-      MakeCase({0, 4, 4, 3}, 2, 2),     // no images
-      MakeCase({3, 7, 5, 17}, 2, 2),    // a row and a column left out
-      MakeCase({2, 6, 7, 33}, 3, 1),    // windows overlap
-      MakeCase({2, 7, 7, 3}, 2, 3),     // gaps between windows
-      MakeCase({9, 16, 16, 32}, 2, 2),  // several chunks
-      MakeGradCase({2, 1, 1, 64}, 8, 8, 8, 8),
-      MakeGradCase({0, 2, 2, 3}, 2, 2, 4, 4),
-      MakeGradCase({3, 3, 2, 17}, 2, 2, 7, 5),
-      MakeGradCase({2, 4, 5, 33}, 3, 1, 6, 7),
-      MakeGradCase({2, 2, 2, 3}, 2, 3, 7, 7),
-      MakeGradCase({9, 8, 8, 32}, 2, 2, 16, 16),
+      AvgPool2dCase({2, 8, 8, 64}, 8, 8),    // global
+      AvgPool2dCase({1, 1, 1, 1}, 1, 1),     // smallest
+      AvgPool2dCase({0, 4, 4, 3}, 2, 2),     // no images
+      AvgPool2dCase({3, 7, 5, 17}, 2, 2),    // a row and a column left out
+      AvgPool2dCase({2, 6, 7, 33}, 3, 1),    // windows overlap
+      AvgPool2dCase({2, 7, 7, 3}, 2, 3),     // gaps between windows
+      AvgPool2dCase({9, 16, 16, 32}, 2, 2),  // several chunks
+      AvgPool2dGradCase({2, 1, 1, 64}, 8, 8, 8, 8),
+      AvgPool2dGradCase({0, 2, 2, 3}, 2, 2, 4, 4),
+      AvgPool2dGradCase({3, 3, 2, 17}, 2, 2, 7, 5),
+      AvgPool2dGradCase({2, 4, 5, 33}, 3, 1, 6, 7),
+      AvgPool2dGradCase({2, 2, 2, 3}, 2, 3, 7, 7),
+      AvgPool2dGradCase({9, 8, 8, 32}, 2, 2, 16, 16),
   };
 }
 
 OpCase Random_avg_pool2d(CaseDraw& draw) {
   const Pooling pooling(draw);
-  return MakeCase(pooling.x, pooling.kernel, pooling.stride);
+  return AvgPool2dCase(pooling.x, pooling.kernel, pooling.stride);
 }
 
 OpCase Random_avg_pool2d_grad(CaseDraw& draw) {
   const Pooling pooling(draw);
   const Shape& x = pooling.x;
   const Shape dy{x[0], pooling.Windows(x[1]), pooling.Windows(x[2]), x[3]};
-  OpCase op_case = MakeGradCase(dy, pooling.kernel, pooling.stride, x[1], x[2]);
+  OpCase op_case = AvgPool2dGradCase(dy, pooling.kernel, pooling.stride, x[1], x[2]);
   // Pixels in the middle are in more windows than others; each is divided, then added.
   const int64_t reach = (pooling.kernel - 1) / pooling.stride + 1;
   op_case.shared_sum_size =
@@ -82,41 +82,44 @@ namespace {
 TEST(AvgPool2d, AveragesWindows) {
   // One channel, rows 0 1 2 / 3 4 5: the third column has no whole window.
   for (const auto& outputs :
-       RunAllKernels(MakeCase({1, 2, 3, 1}, 2, 2), {{{0, 1, 2, 3, 4, 5}, {}}})) {
+       RunAllKernels(AvgPool2dCase({1, 2, 3, 1}, 2, 2), {{{0, 1, 2, 3, 4, 5}, {}}})) {
     EXPECT_EQ(outputs[0].floats, std::vector<float>{2});
   }
 }
 
 TEST(AvgPool2d, PassesNanToItsWindowOnly) {
   for (const auto& outputs :
-       RunAllKernels(MakeCase({1, 2, 4, 1}, 2, 2), {{{0, 1, 2, NAN, 3, 4, 5, 6}, {}}})) {
+       RunAllKernels(AvgPool2dCase({1, 2, 4, 1}, 2, 2), {{{0, 1, 2, NAN, 3, 4, 5, 6}, {}}})) {
     EXPECT_EQ(outputs[0].floats[0], 2);
     EXPECT_TRUE(std::isnan(outputs[0].floats[1]));
   }
 }
 
 TEST(AvgPool2dGrad, GivesZeroWhereNoWindowLooked) {
-  for (const auto& outputs : RunAllKernels(MakeGradCase({1, 1, 1, 1}, 2, 2, 2, 3), {{{8}, {}}})) {
+  for (const auto& outputs :
+       RunAllKernels(AvgPool2dGradCase({1, 1, 1, 1}, 2, 2, 2, 3), {{{8}, {}}})) {
     EXPECT_EQ(outputs[0].floats, (std::vector<float>{2, 2, 0, 2, 2, 0}));
   }
 }
 
 TEST(AvgPool2d, RejectsWrongRank) {
-  EXPECT_THAT(ShapeError(MakeCase({4, 4, 3}, 2, 2)), HasSubstr("expected 4 dimensions"));
-  EXPECT_THAT(ShapeError(MakeGradCase({4, 4, 3}, 2, 2, 8, 8)), HasSubstr("expected 4 dimensions"));
+  EXPECT_THAT(ShapeError(AvgPool2dCase({4, 4, 3}, 2, 2)), HasSubstr("expected 4 dimensions"));
+  EXPECT_THAT(ShapeError(AvgPool2dGradCase({4, 4, 3}, 2, 2, 8, 8)),
+              HasSubstr("expected 4 dimensions"));
 }
 
 TEST(AvgPool2d, RejectsWindowsThatDoNotFit) {
-  EXPECT_THAT(ShapeError(MakeCase({1, 4, 2, 3}, 3, 1)), HasSubstr("larger than the 4 x 2 image"));
-  EXPECT_THAT(ShapeError(MakeCase({1, 4, 4, 3}, 0, 1)), HasSubstr("kernel is 0"));
-  EXPECT_THAT(ShapeError(MakeCase({1, 4, 4, 3}, 2, 0)), HasSubstr("stride is 0"));
-  EXPECT_THAT(ShapeError(MakeCase({1, 4, 4, 3}, -2, 1)), HasSubstr("kernel is -2"));
+  EXPECT_THAT(ShapeError(AvgPool2dCase({1, 4, 2, 3}, 3, 1)),
+              HasSubstr("larger than the 4 x 2 image"));
+  EXPECT_THAT(ShapeError(AvgPool2dCase({1, 4, 4, 3}, 0, 1)), HasSubstr("kernel is 0"));
+  EXPECT_THAT(ShapeError(AvgPool2dCase({1, 4, 4, 3}, 2, 0)), HasSubstr("stride is 0"));
+  EXPECT_THAT(ShapeError(AvgPool2dCase({1, 4, 4, 3}, -2, 1)), HasSubstr("kernel is -2"));
 }
 
 TEST(AvgPool2dGrad, RejectsShapesThatDoNotBelongTogether) {
-  EXPECT_THAT(ShapeError(MakeGradCase({1, 3, 2, 3}, 2, 2, 4, 4)),
+  EXPECT_THAT(ShapeError(AvgPool2dGradCase({1, 3, 2, 3}, 2, 2, 4, 4)),
               HasSubstr("'dy' has shape (1, 3, 2, 3), expected (1, 2, 2, 3)"));
-  EXPECT_THAT(ShapeError(MakeGradCase({1, 2, 2, 3}, 2, 2, -1, 4)), HasSubstr("height is -1"));
+  EXPECT_THAT(ShapeError(AvgPool2dGradCase({1, 2, 2, 3}, 2, 2, -1, 4)), HasSubstr("height is -1"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-OpCase MakeCase(const Shape& x) {
+OpCase BatchNormEvalCase(const Shape& x) {
   const Shape channels{x[x.rank() - 1]};
   return {.op = "batch_norm_eval",
           .inputs = {x, channels, channels, channels, channels},
@@ -19,7 +19,7 @@ OpCase MakeCase(const Shape& x) {
           .constant_inputs = {3, 4}};
 }
 
-OpCase MakeGradCase(const Shape& x) {
+OpCase BatchNormEvalGradCase(const Shape& x) {
   const Shape channels{x[x.rank() - 1]};
   return {.op = "batch_norm_eval_grad",
           .inputs = {x, channels, channels, channels, channels, x},
@@ -33,7 +33,7 @@ std::vector<OpCase> BatchNormEvalCases() {
   for (const Shape& x :
        {Shape{1, 1}, Shape{5, 3}, Shape{2, 4, 5, 17}, Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64},
         Shape{2, 5, 7, 300}, Shape{0, 4, 4, 3}, Shape{4, 48, 48, 16}}) {
-    for (OpCase op_case : {MakeCase(x), MakeGradCase(x)}) {
+    for (OpCase op_case : {BatchNormEvalCase(x), BatchNormEvalGradCase(x)}) {
       cases.push_back(op_case);
       op_case.attributes = {{"relu", int64_t{1}}};
       cases.push_back(op_case);
@@ -45,7 +45,7 @@ std::vector<OpCase> BatchNormEvalCases() {
 namespace {
 
 TEST(BatchNormEval, UsesRunningStatistics) {
-  OpCase op_case = MakeCase({2, 2});
+  OpCase op_case = BatchNormEvalCase({2, 2});
   op_case.attributes = {{"epsilon", 0.0}};
   for (const auto& outputs : RunAllKernels(
            op_case,
@@ -55,8 +55,9 @@ TEST(BatchNormEval, UsesRunningStatistics) {
 }
 
 TEST(BatchNormEval, PassesNanOfOneElementOnly) {
-  for (const auto& outputs : RunAllKernels(
-           MakeCase({2, 1}), {{{NAN, 1}, {}}, {{1}, {}}, {{0}, {}}, {{0}, {}}, {{1}, {}}})) {
+  for (const auto& outputs :
+       RunAllKernels(BatchNormEvalCase({2, 1}),
+                     {{{NAN, 1}, {}}, {{1}, {}}, {{0}, {}}, {{0}, {}}, {{1}, {}}})) {
     EXPECT_TRUE(std::isnan(outputs[0].floats[0]));
     EXPECT_FALSE(std::isnan(outputs[0].floats[1]));
   }
@@ -65,7 +66,7 @@ TEST(BatchNormEval, PassesNanOfOneElementOnly) {
 TEST(BatchNormEval, RejectsWrongShapes) {
   const char* names[] = {"'x'", "'gamma'", "'beta'", "'running_mean'", "'running_variance'"};
   for (size_t input = 0; input < 5; ++input) {
-    OpCase op_case = MakeCase({2, 2, 16});
+    OpCase op_case = BatchNormEvalCase({2, 2, 16});
     op_case.inputs[input] = Shape{5};
     EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));
   }
@@ -73,7 +74,7 @@ TEST(BatchNormEval, RejectsWrongShapes) {
 
 TEST(BatchNormEvalGrad, RejectsWrongShapes) {
   for (size_t input = 1; input < 6; ++input) {
-    OpCase op_case = MakeGradCase({2, 2, 16});
+    OpCase op_case = BatchNormEvalGradCase({2, 2, 16});
     op_case.inputs[input] = Shape{5};
     EXPECT_THAT(ShapeError(op_case), HasSubstr("has shape (5), expected"));
   }

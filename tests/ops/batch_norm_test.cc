@@ -16,7 +16,7 @@ using testing::HasSubstr;
 // All rows go into the sums of a channel.
 double NumRows(const Shape& x) { return static_cast<double>(x.elements() / x[x.rank() - 1]); }
 
-OpCase MakeCase(const Shape& x) {
+OpCase BatchNormCase(const Shape& x) {
   const Shape channels{x[x.rank() - 1]};
   return {.op = "batch_norm",
           .inputs = {x, channels, channels},
@@ -24,7 +24,7 @@ OpCase MakeCase(const Shape& x) {
           .shared_sum_size = NumRows(x)};
 }
 
-OpCase MakeGradCase(const Shape& x) {
+OpCase BatchNormGradCase(const Shape& x) {
   const Shape channels{x[x.rank() - 1]};
   return {.op = "batch_norm_grad",
           .inputs = {x, channels, channels, channels, channels, x},
@@ -33,7 +33,7 @@ OpCase MakeGradCase(const Shape& x) {
 }
 
 OpCase MakeGradAddCase(const Shape& x) {
-  OpCase op_case = MakeGradCase(x);
+  OpCase op_case = BatchNormGradCase(x);
   op_case.op = "batch_norm_grad_add";
   op_case.inputs.push_back(x);
   return op_case;
@@ -48,14 +48,14 @@ std::vector<OpCase> BatchNormCases() {
         Shape{2, 3, 3, 33}, Shape{2, 16, 16, 64}, Shape{2, 5, 7, 300}, Shape{3, 7, 7, 32},
         Shape{2, 5, 5, 113}, Shape{0, 4, 4, 3}, Shape{2, 40, 40, 7}, Shape{4, 48, 48, 16},
         Shape{3, 9, 9, 136}}) {
-    for (OpCase op_case : {MakeCase(x), MakeGradCase(x), MakeGradAddCase(x)}) {
+    for (OpCase op_case : {BatchNormCase(x), BatchNormGradCase(x), MakeGradAddCase(x)}) {
       cases.push_back(op_case);
       op_case.attributes = {{"relu", int64_t{1}}};
       cases.push_back(op_case);
     }
   }
   // Nothing is left of a float's digits if the mean is not taken away first.
-  OpCase large_mean = MakeCase({2, 17, 19, 20});
+  OpCase large_mean = BatchNormCase({2, 17, 19, 20});
   large_mean.first_input_offset = 1e4;
   cases.push_back(large_mean);
   return cases;
@@ -64,7 +64,7 @@ std::vector<OpCase> BatchNormCases() {
 namespace {
 
 TEST(BatchNorm, NormalizesEachChannel) {
-  OpCase op_case = MakeCase({2, 2});
+  OpCase op_case = BatchNormCase({2, 2});
   op_case.attributes = {{"epsilon", 0.0}};
   for (const auto& outputs :
        RunAllKernels(op_case, {{{1, 10, 3, 50}, {}}, {{1, 2}, {}}, {{0, 5}, {}}})) {
@@ -78,13 +78,13 @@ TEST(BatchNorm, MeasuresVarianceBesideLargeMean) {
   // 1e4 ± 1 in turn: variance 1 exactly; a sum of squares in floats would give anything.
   std::vector<float> x(4000);
   for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? 9999.0F : 10001.0F;
-  const auto outputs = RunOp(MakeCase({4000, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
+  const auto outputs = RunOp(BatchNormCase({4000, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
   EXPECT_EQ(outputs[1].floats[0], 10000.0F);
   EXPECT_EQ(outputs[2].floats[0], 1.0F);
 }
 
 TEST(BatchNorm, MeasuresToTheLastDigits) {
-  const OpCase op_case = MakeCase({4, 48, 48, 16});
+  const OpCase op_case = BatchNormCase({4, 48, 48, 16});
   const PreparedCase prepared(op_case);
   auto inputs = RandomInputs(prepared, 1.0);
   const auto expected = RunReferenceOp<double>(prepared.op, prepared.call(), inputs);
@@ -105,7 +105,7 @@ TEST(BatchNorm, SurvivesAnOutlierInFront) {
   std::vector<float> x(1001);
   x[0] = 1e6F;
   for (size_t i = 1; i < x.size(); ++i) x[i] = i % 2 == 0 ? -1.0F : 1.0F;
-  const auto outputs = RunOp(MakeCase({1001, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
+  const auto outputs = RunOp(BatchNormCase({1001, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
   const double mean = 1e6 / 1001;
   const double variance = (1e12 + 1000) / 1001 - mean * mean;
   EXPECT_NEAR(outputs[2].floats[0], variance, variance * 1e-5);
@@ -113,14 +113,14 @@ TEST(BatchNorm, SurvivesAnOutlierInFront) {
 
 TEST(BatchNorm, ConstantChannelGivesBeta) {
   const auto outputs =
-      RunOp(MakeCase({300, 1}), {{std::vector<float>(300, 0.1F), {}}, {{1}, {}}, {{7}, {}}});
+      RunOp(BatchNormCase({300, 1}), {{std::vector<float>(300, 0.1F), {}}, {{1}, {}}, {{7}, {}}});
   EXPECT_EQ(outputs[2].floats[0], 0);
   for (float y : outputs[0].floats) EXPECT_NEAR(y, 7, 1e-5);
 }
 
 TEST(BatchNorm, NanStaysInItsChannel) {
   for (const auto& outputs :
-       RunAllKernels(MakeCase({2, 2}), {{{NAN, 10, 3, 50}, {}}, {{1, 1}, {}}, {{0, 0}, {}}})) {
+       RunAllKernels(BatchNormCase({2, 2}), {{{NAN, 10, 3, 50}, {}}, {{1, 1}, {}}, {{0, 0}, {}}})) {
     EXPECT_TRUE(std::isnan(outputs[0].floats[0]) && std::isnan(outputs[0].floats[2]));
     EXPECT_TRUE(std::isnan(outputs[1].floats[0]) && std::isnan(outputs[2].floats[0]));
     EXPECT_EQ(outputs[1].floats[1], 30);
@@ -134,7 +134,7 @@ TEST(BatchNorm, ItsStatisticsAreEnoughToComputeItAgain) {
   for (size_t i = 0; i < x.size(); ++i) x[i] = 1e5F + static_cast<float>(i % 7) / 64;
   const OpData gamma{{0.7F, 1.3F, -2}, {}};
   const OpData beta{{0.1F, 0, -0.3F}, {}};
-  const auto norm = RunOp(MakeCase({1001, 3}), {{x, {}}, gamma, beta});
+  const auto norm = RunOp(BatchNormCase({1001, 3}), {{x, {}}, gamma, beta});
   const Shape channels{3};
   const auto again = RunOp(
       {.op = "batch_norm_eval", .inputs = {Shape{1001, 3}, channels, channels, channels, channels}},
@@ -143,7 +143,8 @@ TEST(BatchNorm, ItsStatisticsAreEnoughToComputeItAgain) {
 }
 
 TEST(BatchNorm, NoRowsGiveZeroStatistics) {
-  for (const auto& outputs : RunAllKernels(MakeCase({0, 2}), {{}, {{1, 1}, {}}, {{0, 0}, {}}})) {
+  for (const auto& outputs :
+       RunAllKernels(BatchNormCase({0, 2}), {{}, {{1, 1}, {}}, {{0, 0}, {}}})) {
     EXPECT_EQ(outputs[1].floats, (std::vector<float>{0, 0}));
     EXPECT_EQ(outputs[2].floats, (std::vector<float>{0, 0}));
   }
@@ -151,20 +152,20 @@ TEST(BatchNorm, NoRowsGiveZeroStatistics) {
 
 TEST(BatchNorm, ScratchStaysBounded) {
   // 100 images of 32 x 32 x 32: a hundredth of the activation at most.
-  const OpCase op_case = MakeCase({100, 32, 32, 32});
+  const OpCase op_case = BatchNormCase({100, 32, 32, 32});
   const PreparedCase prepared(op_case);
   const size_t scratch = prepared.op.kernels()[0].scratch_bytes(prepared.call(), {});
   EXPECT_LE(scratch, op_case.inputs[0].elements() * sizeof(float) / 100);
 }
 
 TEST(BatchNorm, RejectsWrongShapes) {
-  OpCase op_case = MakeCase({2, 2, 16});
+  OpCase op_case = BatchNormCase({2, 2, 16});
   op_case.inputs[1] = Shape{3};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'gamma' has shape (3), expected (16)"));
-  op_case = MakeCase({2, 2, 16});
+  op_case = BatchNormCase({2, 2, 16});
   op_case.inputs[2] = Shape{1, 16};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'beta' has shape (1, 16), expected (16)"));
-  EXPECT_THAT(ShapeError(MakeCase(Shape{16})), HasSubstr("at least 2 dimensions (..., C)"));
+  EXPECT_THAT(ShapeError(BatchNormCase(Shape{16})), HasSubstr("at least 2 dimensions (..., C)"));
 }
 
 TEST(BatchNormGradAdd, RejectsWrongShapes) {
@@ -179,7 +180,7 @@ TEST(BatchNormGradAdd, RejectsWrongShapes) {
 TEST(BatchNormGrad, RejectsWrongShapes) {
   const char* names[] = {"", "'gamma'", "'beta'", "'mean'", "'variance'", "'dy'"};
   for (size_t input = 1; input < 6; ++input) {
-    OpCase op_case = MakeGradCase({2, 2, 16});
+    OpCase op_case = BatchNormGradCase({2, 2, 16});
     op_case.inputs[input] = Shape{5};
     EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));
   }

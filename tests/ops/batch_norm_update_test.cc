@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-OpCase MakeCase(int64_t channels, double momentum, int64_t count) {
+OpCase BatchNormUpdateCase(int64_t channels, double momentum, int64_t count) {
   const Shape shape{channels};
   return {.op = "batch_norm_update",
           .inputs = {shape, shape, shape, shape},
@@ -20,7 +20,7 @@ OpCase MakeCase(int64_t channels, double momentum, int64_t count) {
 
 // From ghost batch norm: `parts` of `samples`, ten rows each.
 OpCase MakePartsCase(int64_t channels, int64_t parts, int64_t samples) {
-  OpCase op_case = MakeCase(channels, 0.1, 10 * samples);
+  OpCase op_case = BatchNormUpdateCase(channels, 0.1, 10 * samples);
   op_case.attributes.Set("samples", samples);
   op_case.inputs[2] = op_case.inputs[3] = Shape{parts, channels};
   op_case.shared_sum_size = static_cast<double>(parts);
@@ -30,14 +30,20 @@ OpCase MakePartsCase(int64_t channels, int64_t parts, int64_t samples) {
 }  // namespace
 
 std::vector<OpCase> BatchNormUpdateCases() {
-  return {MakeCase(1, 0.1, 100),       MakeCase(17, 0.1, 2),   MakeCase(64, 1.0, 1),
-          MakeCase(0, 0.1, 5),         MakePartsCase(1, 1, 1), MakePartsCase(17, 3, 7),
-          MakePartsCase(130, 50, 100), MakePartsCase(5, 4, 4), MakePartsCase(0, 2, 3)};
+  return {BatchNormUpdateCase(1, 0.1, 100),
+          BatchNormUpdateCase(17, 0.1, 2),
+          BatchNormUpdateCase(64, 1.0, 1),
+          BatchNormUpdateCase(0, 0.1, 5),
+          MakePartsCase(1, 1, 1),
+          MakePartsCase(17, 3, 7),
+          MakePartsCase(130, 50, 100),
+          MakePartsCase(5, 4, 4),
+          MakePartsCase(0, 2, 3)};
 }
 
 OpCase Random_batch_norm_update(CaseDraw& draw) {
   const int64_t channels = draw.OneIn(24) ? 0 : draw.Size(300);
-  if (draw.OneIn(2)) return MakeCase(channels, draw.Fraction(), draw.Between(1, 1000));
+  if (draw.OneIn(2)) return BatchNormUpdateCase(channels, draw.Fraction(), draw.Between(1, 1000));
   const int64_t parts = draw.Between(1, 60);
   return MakePartsCase(channels, parts, draw.Between(parts, 200));
 }
@@ -46,20 +52,22 @@ namespace {
 
 TEST(BatchNormUpdate, MovesTowardsTheBatch) {
   // The variance of 3 samples, unbiased: 4 * 3 / 2 = 6.
-  const auto outputs = RunOp(MakeCase(1, 0.25, 3), {{{8}, {}}, {{2}, {}}, {{16}, {}}, {{4}, {}}});
+  const auto outputs =
+      RunOp(BatchNormUpdateCase(1, 0.25, 3), {{{8}, {}}, {{2}, {}}, {{16}, {}}, {{4}, {}}});
   EXPECT_EQ(outputs[0].floats[0], 10);
   EXPECT_EQ(outputs[1].floats[0], 3);
 }
 
 TEST(BatchNormUpdate, OneSampleHasNothingToUnbias) {
-  const auto outputs = RunOp(MakeCase(1, 0.5, 1), {{{0}, {}}, {{2}, {}}, {{0}, {}}, {{4}, {}}});
+  const auto outputs =
+      RunOp(BatchNormUpdateCase(1, 0.5, 1), {{{0}, {}}, {{2}, {}}, {{0}, {}}, {{4}, {}}});
   EXPECT_EQ(outputs[1].floats[0], 3);
 }
 
 TEST(BatchNormUpdate, RejectsWrongShapes) {
   const char* names[] = {"", "'running_variance'", "'mean'", "'variance'"};
   for (size_t input = 1; input < 4; ++input) {
-    OpCase op_case = MakeCase(3, 0.1, 2);
+    OpCase op_case = BatchNormUpdateCase(3, 0.1, 2);
     op_case.inputs[input] = Shape{4};
     EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));
   }
@@ -92,7 +100,7 @@ TEST(BatchNormUpdate, LargeMeansDoNotCancel) {
 TEST(BatchNormUpdate, OnePartIsTheBatch) {
   const std::vector<OpData> inputs = {
       {{8, 1}, {}}, {{2, 3}, {}}, {{16, 0.3F}, {}}, {{4, 0.7F}, {}}};
-  const auto plain = RunOp(MakeCase(2, 0.1, 30), inputs);
+  const auto plain = RunOp(BatchNormUpdateCase(2, 0.1, 30), inputs);
   OpCase one_part = MakePartsCase(2, 1, 7);
   one_part.attributes.Set("count", int64_t{30});
   const auto part = RunOp(one_part, inputs);
@@ -113,7 +121,8 @@ TEST(BatchNormUpdate, RejectsWrongParts) {
 }
 
 TEST(BatchNormUpdate, RejectsNoSamples) {
-  EXPECT_THAT(ShapeError(MakeCase(3, 0.1, 0)), HasSubstr("count is 0, expected at least 1"));
+  EXPECT_THAT(ShapeError(BatchNormUpdateCase(3, 0.1, 0)),
+              HasSubstr("count is 0, expected at least 1"));
 }
 
 }  // namespace

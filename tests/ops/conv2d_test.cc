@@ -20,7 +20,7 @@ namespace thimble {
 namespace {
 
 // Members that are not named keep their defaults.
-OpCase MakeCase(std::string op, std::vector<Shape> inputs, Attributes attributes = {}) {
+OpCase Conv2dCase(std::string op, std::vector<Shape> inputs, Attributes attributes = {}) {
   OpCase op_case;
   op_case.op = std::move(op);
   op_case.inputs = std::move(inputs);
@@ -39,22 +39,22 @@ struct Convolution {
             (width + 2 * padding - kernel_width) / stride + 1, out_channels};
   }
   OpCase Forward() const {
-    return MakeCase("conv2d", {x(), w()}, {{"stride", stride}, {"padding", padding}});
+    return Conv2dCase("conv2d", {x(), w()}, {{"stride", stride}, {"padding", padding}});
   }
   OpCase ForwardAdd() const {
-    return MakeCase("conv2d_add", {x(), w(), dy()}, {{"stride", stride}, {"padding", padding}});
+    return Conv2dCase("conv2d_add", {x(), w(), dy()}, {{"stride", stride}, {"padding", padding}});
   }
   OpCase GradWeight() const {
-    return MakeCase("conv2d_grad_weight", {x(), dy()},
-                    {{"stride", stride},
-                     {"padding", padding},
-                     {"kernel_height", kernel_height},
-                     {"kernel_width", kernel_width}});
+    return Conv2dCase("conv2d_grad_weight", {x(), dy()},
+                      {{"stride", stride},
+                       {"padding", padding},
+                       {"kernel_height", kernel_height},
+                       {"kernel_width", kernel_width}});
   }
   OpCase GradInput() const {
-    OpCase op_case =
-        MakeCase("conv2d_grad_input", {w(), dy()},
-                 {{"stride", stride}, {"padding", padding}, {"height", height}, {"width", width}});
+    OpCase op_case = Conv2dCase(
+        "conv2d_grad_input", {w(), dy()},
+        {{"stride", stride}, {"padding", padding}, {"height", height}, {"width", width}});
     // With a stride some pixels are sums of many products and others of none.
     const int64_t taps = ((kernel_height - 1) / stride + 1) * ((kernel_width - 1) / stride + 1);
     op_case.shared_sum_size = static_cast<double>(std::max<int64_t>(1, 2 * taps * out_channels));

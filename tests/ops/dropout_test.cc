@@ -18,7 +18,7 @@ using testing::HasSubstr;
 
 using Numbers = std::vector<float>;
 
-OpCase MakeCase(const Shape& x, double rate, int64_t seed = 7, int64_t stream = 0) {
+OpCase DropoutCase(const Shape& x, double rate, int64_t seed = 7, int64_t stream = 0) {
   return {.op = "dropout",
           .inputs = {x, Shape{x[0]}, Shape{1}},
           .attributes = {{"rate", rate}, {"seed", seed}, {"stream", stream}},
@@ -28,21 +28,21 @@ OpCase MakeCase(const Shape& x, double rate, int64_t seed = 7, int64_t stream = 
 }  // namespace
 
 std::vector<OpCase> DropoutCases() {
-  return {MakeCase({1}, 0.5),
-          MakeCase({5}, 0.3, -1),
-          MakeCase({0, 8}, 0.3),
-          MakeCase({3, 0, 2}, 0.3),
-          MakeCase({2, 3}, 0, 1, 2),
-          MakeCase({7, 6, 9, 3}, 0.3, 3, 1),
-          MakeCase({4, 5, 5, 4}, 0.9, 3, 0xFFFFFFFF),
-          MakeCase({3, 1027}, 0.25, int64_t{1} << 40, 5),
-          MakeCase({2, 130, 131}, 0.3),  // more than a chunk of a sample
-          MakeCase({2, 64, 64, 8}, 0.999)};
+  return {DropoutCase({1}, 0.5),
+          DropoutCase({5}, 0.3, -1),
+          DropoutCase({0, 8}, 0.3),
+          DropoutCase({3, 0, 2}, 0.3),
+          DropoutCase({2, 3}, 0, 1, 2),
+          DropoutCase({7, 6, 9, 3}, 0.3, 3, 1),
+          DropoutCase({4, 5, 5, 4}, 0.9, 3, 0xFFFFFFFF),
+          DropoutCase({3, 1027}, 0.25, int64_t{1} << 40, 5),
+          DropoutCase({2, 130, 131}, 0.3),  // more than a chunk of a sample
+          DropoutCase({2, 64, 64, 8}, 0.999)};
 }
 
 OpCase Random_dropout(CaseDraw& draw) {
   const double rate = draw.OneIn(8) ? 0 : 0.99 * draw.Fraction();
-  return MakeCase(draw.AnyShape(), rate, draw.Word(), draw.Word());
+  return DropoutCase(draw.AnyShape(), rate, draw.Word(), draw.Word());
 }
 
 namespace {
@@ -60,7 +60,7 @@ struct OnesCall {
     const auto batch = static_cast<int64_t>(samples.size());
     const Numbers ones(static_cast<size_t>(batch * elements), 1.0F);
     std::vector<Numbers> results;
-    for (auto& outputs : RunAllKernels(MakeCase({batch, elements}, rate, seed, stream),
+    for (auto& outputs : RunAllKernels(DropoutCase({batch, elements}, rate, seed, stream),
                                        {{ones, {}}, {{}, samples}, {{}, {epoch}}})) {
       results.push_back(std::move(outputs[0].floats));
     }
@@ -139,8 +139,8 @@ TEST(Dropout, BatchEqualsItsPartsBitForBit) {
 TEST(Dropout, TheShapeOfASampleDoesNotMatter) {
   const Numbers x(120, 1.0F);
   const std::vector<OpData> inputs = {{x, {}}, {{}, {8, 5}}, {{}, {2}}};
-  EXPECT_EQ(RunOp(MakeCase({2, 60}, 0.4), inputs)[0].floats,
-            RunOp(MakeCase({2, 3, 4, 5}, 0.4), inputs)[0].floats);
+  EXPECT_EQ(RunOp(DropoutCase({2, 60}, 0.4), inputs)[0].floats,
+            RunOp(DropoutCase({2, 3, 4, 5}, 0.4), inputs)[0].floats);
 }
 
 TEST(Dropout, DropsAtItsRateAndKeepsTheMean) {
@@ -192,7 +192,7 @@ TEST(Dropout, ARateThatRoundsToOneDropsNearlyEverything) {
 TEST(Dropout, KeepsNanAndInfinityWhereItKeeps) {
   const Numbers mask = OnesCall{.elements = 64}.Run();
   for (const float special : {NAN, INFINITY}) {
-    for (const auto& outputs : RunAllKernels(MakeCase({1, 64}, 0.5),
+    for (const auto& outputs : RunAllKernels(DropoutCase({1, 64}, 0.5),
                                              {{Numbers(64, special), {}}, {{}, {11}}, {{}, {3}}})) {
       for (size_t i = 0; i < 64; ++i) {
         const float y = outputs[0].floats[i];
@@ -205,24 +205,25 @@ TEST(Dropout, KeepsNanAndInfinityWhereItKeeps) {
 
 TEST(Dropout, RejectsWrongRatesAndStreams) {
   for (const double rate : {-0.1, 1.0, 1.5, static_cast<double>(NAN)}) {
-    EXPECT_THAT(ShapeError(MakeCase({2, 3}, rate)), HasSubstr("expected at least 0 and below 1"));
+    EXPECT_THAT(ShapeError(DropoutCase({2, 3}, rate)),
+                HasSubstr("expected at least 0 and below 1"));
   }
-  EXPECT_THAT(ShapeError(MakeCase({2, 3}, 0.5, 1, -1)), HasSubstr("stream is -1"));
-  EXPECT_THAT(ShapeError(MakeCase({2, 3}, 0.5, 1, int64_t{1} << 32)),
+  EXPECT_THAT(ShapeError(DropoutCase({2, 3}, 0.5, 1, -1)), HasSubstr("stream is -1"));
+  EXPECT_THAT(ShapeError(DropoutCase({2, 3}, 0.5, 1, int64_t{1} << 32)),
               HasSubstr("stream is 4294967296, expected 0 to 4294967295"));
 }
 
 TEST(Dropout, RejectsWrongShapes) {
-  OpCase op_case = MakeCase({2, 8}, 0.5);
+  OpCase op_case = DropoutCase({2, 8}, 0.5);
   op_case.inputs[0] = Shape{};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("at least 1 dimension (B, ...)"));
-  op_case = MakeCase({2, 8}, 0.5);
+  op_case = DropoutCase({2, 8}, 0.5);
   op_case.inputs[1] = Shape{3};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'samples' has shape (3), expected (2)"));
-  op_case = MakeCase({2, 8}, 0.5);
+  op_case = DropoutCase({2, 8}, 0.5);
   op_case.inputs[2] = Shape{2};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'epoch' has shape (2), expected (1)"));
-  EXPECT_THAT(ShapeError(MakeCase({2, (int64_t{1} << 34) + 1}, 0.5)),
+  EXPECT_THAT(ShapeError(DropoutCase({2, (int64_t{1} << 34) + 1}, 0.5)),
               HasSubstr("more than 17179869184 elements"));
 }
 

@@ -30,7 +30,7 @@ struct Ghost {
 
 int64_t Rows(const Shape& x) { return x.elements() / std::max<int64_t>(1, x[x.rank() - 1]); }
 
-OpCase MakeCase(const std::string& op, const Ghost& ghost, int64_t relu) {
+OpCase GhostBatchNormCase(const std::string& op, const Ghost& ghost, int64_t relu) {
   const Shape channels{ghost.channels()};
   OpCase op_case{.op = op,
                  .inputs = {ghost.x, channels, channels},
@@ -70,7 +70,7 @@ OpCase RandomCase(const std::string& op, CaseDraw& draw, int64_t least_rows = 0)
     Ghost ghost{draw.AnyShape(2), 0};
     if (draw.OneIn(2)) ghost.group = draw.Between(1, ghost.x[0] + 1);
     const int64_t rows = FewestRows(ghost);
-    if (rows == 0 || rows >= least_rows) return MakeCase(op, ghost, draw.Between(0, 1));
+    if (rows == 0 || rows >= least_rows) return GhostBatchNormCase(op, ghost, draw.Between(0, 1));
   }
 }
 
@@ -85,7 +85,7 @@ std::vector<OpCase> GhostBatchNormCases() {
         Ghost{{5, 4, 17}, 5}, Ghost{{4, 3, 3}, 9}, Ghost{{9, 2}, 4}, Ghost{{0, 4, 4, 3}, 2},
         Ghost{{5, 40, 40, 16}, 2}, Ghost{{70, 2, 2, 36}, 1}, Ghost{{3, 5, 7, 300}, 2}}) {
     for (const char* op : kOps) {
-      for (int64_t relu : {0, 1}) cases.push_back(MakeCase(op, ghost, relu));
+      for (int64_t relu : {0, 1}) cases.push_back(GhostBatchNormCase(op, ghost, relu));
     }
   }
   return cases;
@@ -163,7 +163,7 @@ class GhostBatchNormParts : public testing::TestWithParam<Ghost> {
 };
 
 TEST_P(GhostBatchNormParts, AreTheBitsOfBatchesOfTheirOwn) {
-  const OpCase whole = MakeCase("batch_norm", ghost_, 1);
+  const OpCase whole = GhostBatchNormCase("batch_norm", ghost_, 1);
   const auto data = RandomData(whole);
   const auto outputs = RunOp(whole, data);
   for (int64_t part = 0; part < parts_.parts; ++part) {
@@ -176,7 +176,7 @@ TEST_P(GhostBatchNormParts, AreTheBitsOfBatchesOfTheirOwn) {
 }
 
 TEST_P(GhostBatchNormParts, HaveTheGradientsOfBatchesOfTheirOwn) {
-  const OpCase whole = MakeCase("batch_norm_grad", ghost_, 1);
+  const OpCase whole = GhostBatchNormCase("batch_norm_grad", ghost_, 1);
   auto data = RandomData(whole);
   for (float& variance : data[4].floats) variance = variance * variance + 0.5F;
   const auto outputs = RunOp(whole, data);
@@ -200,10 +200,10 @@ TEST_P(GhostBatchNormParts, HaveTheGradientsOfBatchesOfTheirOwn) {
 }
 
 TEST_P(GhostBatchNormParts, CanBeComputedAgainFromTheirStatistics) {
-  const OpCase norm = MakeCase("batch_norm", ghost_, 1);
+  const OpCase norm = GhostBatchNormCase("batch_norm", ghost_, 1);
   const auto data = RandomData(norm);
   const auto outputs = RunOp(norm, data);
-  const auto again = RunOp(MakeCase("batch_norm_eval", ghost_, 1),
+  const auto again = RunOp(GhostBatchNormCase("batch_norm_eval", ghost_, 1),
                            {data[0], data[1], data[2], outputs[1], outputs[2]});
   EXPECT_EQ(again[0].floats, outputs[0].floats);
 }
@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, GhostBatchNormParts,
                                          Ghost{{4, 8, 8, 64}, 4}, Ghost{{5, 40, 40, 16}, 2}));
 
 TEST(GhostBatchNorm, OnePartIsThePlainNorm) {
-  const OpCase ghost = MakeCase("batch_norm", {{4, 6, 6, 20}, 100}, 0);
+  const OpCase ghost = GhostBatchNormCase("batch_norm", {{4, 6, 6, 20}, 100}, 0);
   OpCase plain = ghost;
   plain.attributes = {};
   const auto data = RandomData(ghost);
@@ -224,7 +224,7 @@ TEST(GhostBatchNorm, OnePartIsThePlainNorm) {
 }
 
 TEST(GhostBatchNorm, NormalizesEachPart) {
-  OpCase op_case = MakeCase("batch_norm", {{3, 1}, 2}, 0);
+  OpCase op_case = GhostBatchNormCase("batch_norm", {{3, 1}, 2}, 0);
   op_case.attributes.Set("epsilon", 1.0);
   for (const auto& outputs : RunAllKernels(op_case, {{{1, 3, 50}, {}}, {{2}, {}}, {{5}, {}}})) {
     EXPECT_THAT(outputs[0].floats, testing::ElementsAre(testing::FloatEq(5 - std::sqrt(2.0F)),
@@ -235,7 +235,7 @@ TEST(GhostBatchNorm, NormalizesEachPart) {
 }
 
 TEST(GhostBatchNorm, NanStaysInItsPart) {
-  for (const auto& outputs : RunAllKernels(MakeCase("batch_norm", {{4, 1}, 2}, 0),
+  for (const auto& outputs : RunAllKernels(GhostBatchNormCase("batch_norm", {{4, 1}, 2}, 0),
                                            {{{NAN, 1, 2, 3}, {}}, {{1}, {}}, {{0}, {}}})) {
     EXPECT_TRUE(std::isnan(outputs[0].floats[1]) && std::isnan(outputs[1].floats[0]));
     EXPECT_FALSE(std::isnan(outputs[0].floats[2]) || std::isnan(outputs[0].floats[3]));
@@ -245,7 +245,7 @@ TEST(GhostBatchNorm, NanStaysInItsPart) {
 
 TEST(GhostBatchNorm, ScratchStaysBounded) {
   // 100 images of 32 x 32 x 32 in parts of two: a fiftieth of the activation at most.
-  const OpCase op_case = MakeCase("batch_norm", {{100, 32, 32, 32}, 2}, 0);
+  const OpCase op_case = GhostBatchNormCase("batch_norm", {{100, 32, 32, 32}, 2}, 0);
   const PreparedCase prepared(op_case);
   const size_t scratch = prepared.op.kernels()[0].scratch_bytes(prepared.call(), {});
   EXPECT_LE(scratch, op_case.inputs[0].elements() * sizeof(float) / 50);
@@ -254,7 +254,7 @@ TEST(GhostBatchNorm, ScratchStaysBounded) {
 TEST(GhostBatchNorm, RejectsStatisticsOfAnotherGroup) {
   for (const char* op :
        {"batch_norm_grad", "batch_norm_grad_add", "batch_norm_eval", "batch_norm_eval_grad"}) {
-    OpCase op_case = MakeCase(op, {{7, 2, 16}, 3}, 0);
+    OpCase op_case = GhostBatchNormCase(op, {{7, 2, 16}, 3}, 0);
     op_case.attributes.Set("group", int64_t{2});
     EXPECT_THAT(ShapeError(op_case), HasSubstr("mean' has shape (3, 16), expected (4, 16)")) << op;
     op_case.attributes.Set("group", int64_t{0});
@@ -264,7 +264,7 @@ TEST(GhostBatchNorm, RejectsStatisticsOfAnotherGroup) {
 
 TEST(GhostBatchNorm, RejectsANegativeGroup) {
   for (const char* op : kOps) {
-    OpCase op_case = MakeCase(op, {{7, 2, 16}, 3}, 0);
+    OpCase op_case = GhostBatchNormCase(op, {{7, 2, 16}, 3}, 0);
     op_case.attributes.Set("group", int64_t{-1});
     EXPECT_THAT(ShapeError(op_case), HasSubstr("group is -1, expected at least 0")) << op;
   }

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-OpCase MakeCase(const Shape& x, int64_t seed) {
+OpCase ImageCropFlipCase(const Shape& x, int64_t seed) {
   return {.op = "image_crop_flip",
           .inputs = {x, Shape{x[0]}, Shape{1}},
           .attributes = {{"seed", seed}},
@@ -23,15 +23,16 @@ OpCase MakeCase(const Shape& x, int64_t seed) {
 }  // namespace
 
 std::vector<OpCase> ImageCropFlipCases() {
-  return {MakeCase({1, 5, 5, 1}, 1),   MakeCase({0, 8, 8, 3}, 1), MakeCase({7, 6, 9, 3}, -1),
-          MakeCase({2, 5, 40, 17}, 3), MakeCase({3, 8, 8, 0}, 3), MakeCase({2, 37, 36, 4}, 5),
-          MakeCase({20, 32, 32, 3}, 7)};
+  return {ImageCropFlipCase({1, 5, 5, 1}, 1),   ImageCropFlipCase({0, 8, 8, 3}, 1),
+          ImageCropFlipCase({7, 6, 9, 3}, -1),  ImageCropFlipCase({2, 5, 40, 17}, 3),
+          ImageCropFlipCase({3, 8, 8, 0}, 3),   ImageCropFlipCase({2, 37, 36, 4}, 5),
+          ImageCropFlipCase({20, 32, 32, 3}, 7)};
 }
 
 OpCase Random_image_crop_flip(CaseDraw& draw) {
   const int64_t batch = draw.OneIn(24) ? 0 : draw.Between(1, 9);
-  return MakeCase({batch, draw.Between(5, 40), draw.Between(5, 40), draw.Between(0, 9)},
-                  draw.Word());
+  return ImageCropFlipCase({batch, draw.Between(5, 40), draw.Between(5, 40), draw.Between(0, 9)},
+                           draw.Word());
 }
 
 namespace {
@@ -59,8 +60,8 @@ TEST(ImageCropFlip, DrawsForSeedEpochAndSample) {
     for (const int epoch : {0, 199}) {
       const auto expected =
           Expected(x, 7, static_cast<uint32_t>(epoch), static_cast<uint32_t>(sample));
-      for (const auto& outputs :
-           RunAllKernels(MakeCase(x, 7), {{{}, Counting(84)}, {{}, {sample}}, {{}, {epoch}}})) {
+      for (const auto& outputs : RunAllKernels(
+               ImageCropFlipCase(x, 7), {{{}, Counting(84)}, {{}, {sample}}, {{}, {epoch}}})) {
         EXPECT_EQ(outputs[0].integers, expected) << "sample " << sample << ", epoch " << epoch;
       }
     }
@@ -72,25 +73,27 @@ TEST(ImageCropFlip, TheRowInTheBatchDoesNotMatter) {
   std::vector<int> twice = Counting(42);
   twice.insert(twice.end(), twice.begin(), twice.begin() + 42);
   for (const auto& outputs :
-       RunAllKernels(MakeCase(x, 3), {{{}, twice}, {{}, {8, 8}}, {{}, {2}}})) {
+       RunAllKernels(ImageCropFlipCase(x, 3), {{{}, twice}, {{}, {8, 8}}, {{}, {2}}})) {
     const auto& images = outputs[0].integers;
     EXPECT_TRUE(std::equal(images.begin(), images.begin() + 42, images.begin() + 42));
   }
 }
 
 TEST(ImageCropFlip, RejectsImagesThatCannotBeReflected) {
-  EXPECT_THAT(ShapeError(MakeCase({1, 4, 8, 3}, 1)), HasSubstr("an image of 4 by 8 is too small"));
-  EXPECT_THAT(ShapeError(MakeCase({1, 8, 4, 3}, 1)), HasSubstr("an image of 8 by 4 is too small"));
+  EXPECT_THAT(ShapeError(ImageCropFlipCase({1, 4, 8, 3}, 1)),
+              HasSubstr("an image of 4 by 8 is too small"));
+  EXPECT_THAT(ShapeError(ImageCropFlipCase({1, 8, 4, 3}, 1)),
+              HasSubstr("an image of 8 by 4 is too small"));
 }
 
 TEST(ImageCropFlip, RejectsWrongShapes) {
-  OpCase op_case = MakeCase({2, 8, 8, 3}, 1);
+  OpCase op_case = ImageCropFlipCase({2, 8, 8, 3}, 1);
   op_case.inputs[0] = Shape{8, 8, 3};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("expected 4 dimensions (B, H, W, C)"));
-  op_case = MakeCase({2, 8, 8, 3}, 1);
+  op_case = ImageCropFlipCase({2, 8, 8, 3}, 1);
   op_case.inputs[1] = Shape{3};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'samples' has shape (3), expected (2)"));
-  op_case = MakeCase({2, 8, 8, 3}, 1);
+  op_case = ImageCropFlipCase({2, 8, 8, 3}, 1);
   op_case.inputs[2] = Shape{2};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'epoch' has shape (2), expected (1)"));
 }

@@ -10,7 +10,7 @@ namespace {
 
 using testing::HasSubstr;
 
-OpCase MakeCase(const Shape& x) {
+OpCase ImageNormalizeCase(const Shape& x) {
   std::vector<double> mean;
   std::vector<double> deviation;
   for (int64_t c = 0; c < x[3]; ++c) {
@@ -26,14 +26,15 @@ OpCase MakeCase(const Shape& x) {
 }  // namespace
 
 std::vector<OpCase> ImageNormalizeCases() {
-  return {MakeCase({1, 1, 1, 1}),  MakeCase({0, 4, 4, 3}),  MakeCase({2, 5, 7, 3}),
-          MakeCase({3, 3, 3, 17}), MakeCase({1, 2, 2, 64}), MakeCase({9, 32, 32, 3}),
-          MakeCase({2, 5, 7, 1}),  MakeCase({1, 3, 3, 33})};
+  return {ImageNormalizeCase({1, 1, 1, 1}),  ImageNormalizeCase({0, 4, 4, 3}),
+          ImageNormalizeCase({2, 5, 7, 3}),  ImageNormalizeCase({3, 3, 3, 17}),
+          ImageNormalizeCase({1, 2, 2, 64}), ImageNormalizeCase({9, 32, 32, 3}),
+          ImageNormalizeCase({2, 5, 7, 1}),  ImageNormalizeCase({1, 3, 3, 33})};
 }
 
 OpCase Random_image_normalize(CaseDraw& draw) {
   const int64_t batch = draw.OneIn(24) ? 0 : draw.Between(1, 3);
-  return MakeCase({batch, draw.Between(1, 40), draw.Between(1, 40), draw.Size(70)});
+  return ImageNormalizeCase({batch, draw.Between(1, 40), draw.Between(1, 40), draw.Size(70)});
 }
 
 namespace {
@@ -49,22 +50,22 @@ TEST(ImageNormalize, CentresAndScalesEachChannel) {
 }
 
 TEST(ImageNormalize, RejectsImagesThatAreNotFourDimensional) {
-  OpCase op_case = MakeCase({1, 2, 2, 3});
+  OpCase op_case = ImageNormalizeCase({1, 2, 2, 3});
   op_case.inputs = {Shape{2, 2, 3}};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("expected 4 dimensions (B, H, W, C)"));
 }
 
 TEST(ImageNormalize, RejectsWrongNumberOfConstants) {
-  OpCase op_case = MakeCase({1, 2, 2, 3});
+  OpCase op_case = ImageNormalizeCase({1, 2, 2, 3});
   op_case.attributes.Set("mean", std::vector<double>{1, 2});
   EXPECT_THAT(ShapeError(op_case), HasSubstr("mean has 2 numbers"));
-  op_case = MakeCase({1, 2, 2, 3});
+  op_case = ImageNormalizeCase({1, 2, 2, 3});
   op_case.attributes.Set("std", std::vector<double>{});
   EXPECT_THAT(ShapeError(op_case), HasSubstr("std has 0 numbers"));
 }
 
 TEST(ImageNormalize, RejectsZeroDeviation) {
-  OpCase op_case = MakeCase({1, 2, 2, 3});
+  OpCase op_case = ImageNormalizeCase({1, 2, 2, 3});
   op_case.attributes.Set("std", std::vector<double>{1, 0, 1});
   EXPECT_THAT(ShapeError(op_case), HasSubstr("std has 0, expected > 0"));
 }

@@ -14,7 +14,7 @@ namespace thimble {
 namespace {
 
 // Members that are not named keep their defaults.
-OpCase MakeCase(std::string op, std::vector<Shape> inputs, Attributes attributes = {}) {
+OpCase LinearCase(std::string op, std::vector<Shape> inputs, Attributes attributes = {}) {
   OpCase op_case;
   op_case.op = std::move(op);
   op_case.inputs = std::move(inputs);
@@ -30,11 +30,11 @@ struct Layer {
   int64_t features() const { return Shape(x.dims().subspan(1)).elements(); }
   Shape w() const { return {outputs, features()}; }
   Shape dy() const { return {x[0], outputs}; }
-  OpCase Forward() const { return MakeCase("linear", {x, w(), {outputs}}); }
-  OpCase GradWeight() const { return MakeCase("linear_grad_weight", {x, dy()}); }
-  OpCase GradBias() const { return MakeCase("linear_grad_bias", {dy()}); }
+  OpCase Forward() const { return LinearCase("linear", {x, w(), {outputs}}); }
+  OpCase GradWeight() const { return LinearCase("linear_grad_weight", {x, dy()}); }
+  OpCase GradBias() const { return LinearCase("linear_grad_bias", {dy()}); }
   OpCase GradInput() const {
-    return MakeCase("linear_grad_input", {w(), dy()}, {{"sample_dims", SampleDims()}});
+    return LinearCase("linear_grad_input", {w(), dy()}, {{"sample_dims", SampleDims()}});
   }
 };
 

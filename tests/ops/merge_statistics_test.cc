@@ -24,7 +24,7 @@ OpCase GroupsCase(int64_t groups, int64_t channels, int64_t samples, int seen_bo
           .shared_sum_size = static_cast<double>(groups)};
 }
 
-OpCase MakeCase(const Shape& shape, int64_t samples, int seen_bound = 1 << 10) {
+OpCase MergeStatisticsCase(const Shape& shape, int64_t samples, int seen_bound = 1 << 10) {
   return {.op = "merge_statistics",
           .inputs = {shape, shape, shape, shape, Shape{1}},
           .attributes = {{"samples", samples}},
@@ -35,11 +35,11 @@ OpCase MakeCase(const Shape& shape, int64_t samples, int seen_bound = 1 << 10) {
 }  // namespace
 
 std::vector<OpCase> MergeStatisticsCases() {
-  return {MakeCase(Shape{1}, 10),
-          MakeCase(Shape{17}, 3),
-          MakeCase(Shape{200}, 1),
-          MakeCase(Shape{0}, 5),
-          MakeCase(Shape{64}, 7, /*seen_bound=*/1),
+  return {MergeStatisticsCase(Shape{1}, 10),
+          MergeStatisticsCase(Shape{17}, 3),
+          MergeStatisticsCase(Shape{200}, 1),
+          MergeStatisticsCase(Shape{0}, 5),
+          MergeStatisticsCase(Shape{64}, 7, /*seen_bound=*/1),
           GroupsCase(3, 17, 7),
           GroupsCase(1, 5, 4),
           GroupsCase(5, 130, 5, /*seen_bound=*/1)};
@@ -48,7 +48,7 @@ std::vector<OpCase> MergeStatisticsCases() {
 OpCase Random_merge_statistics(CaseDraw& draw) {
   const int64_t channels = draw.OneIn(24) ? 0 : draw.Size(300);
   const int seen_bound = draw.OneIn(3) ? 1 : 1 << 10;
-  if (draw.OneIn(2)) return MakeCase(Shape{channels}, draw.Between(1, 1000), seen_bound);
+  if (draw.OneIn(2)) return MergeStatisticsCase(Shape{channels}, draw.Between(1, 1000), seen_bound);
   const int64_t groups = draw.Between(1, 60);
   return GroupsCase(groups, channels, draw.Between(groups, 200), seen_bound);
 }
@@ -87,7 +87,8 @@ TEST(MergeStatistics, UnequalPartsGiveTheMomentsOfTheWhole) {
                                         {{static_cast<float>(part.mean)}, {}},
                                         {{static_cast<float>(part.variance)}, {}},
                                         {{}, {seen}}};
-    const auto all = RunAllKernels(MakeCase(Shape{1}, static_cast<int64_t>(samples)), inputs);
+    const auto all =
+        RunAllKernels(MergeStatisticsCase(Shape{1}, static_cast<int64_t>(samples)), inputs);
     for (const auto& outputs : all) {
       EXPECT_NEAR(outputs[0].floats[0], all[0][0].floats[0], 1e-5);
       EXPECT_NEAR(outputs[1].floats[0], all[0][1].floats[0], 1e-5);
@@ -112,11 +113,11 @@ TEST(MergeStatistics, GroupsOfAPartJoinOneAfterTheOther) {
     int before = seen;
     const int sizes[] = {3, 2, 2};
     for (size_t group = 0; group < 3; ++group) {
-      expected = RunOp(MakeCase(Shape{1}, sizes[group]), {expected[0],
-                                                          expected[1],
-                                                          {{means[group]}, {}},
-                                                          {{variances[group]}, {}},
-                                                          {{}, {before}}});
+      expected = RunOp(MergeStatisticsCase(Shape{1}, sizes[group]), {expected[0],
+                                                                     expected[1],
+                                                                     {{means[group]}, {}},
+                                                                     {{variances[group]}, {}},
+                                                                     {{}, {before}}});
       before += sizes[group];
     }
     for (const auto& outputs : all) {
@@ -129,7 +130,7 @@ TEST(MergeStatistics, GroupsOfAPartJoinOneAfterTheOther) {
 TEST(MergeStatistics, TheFirstPartReplacesWhateverIsThere) {
   const std::vector<OpData> inputs = {
       {{NAN}, {}}, {{INFINITY}, {}}, {{2}, {}}, {{3}, {}}, {{}, {0}}};
-  for (const auto& outputs : RunAllKernels(MakeCase(Shape{1}, 4), inputs)) {
+  for (const auto& outputs : RunAllKernels(MergeStatisticsCase(Shape{1}, 4), inputs)) {
     EXPECT_EQ(outputs[0].floats[0], 2);
     EXPECT_EQ(outputs[1].floats[0], 3);
   }
@@ -138,7 +139,7 @@ TEST(MergeStatistics, TheFirstPartReplacesWhateverIsThere) {
 TEST(MergeStatistics, RejectsWrongShapes) {
   const char* names[] = {"", "'variance_sum'", "'mean'", "'variance'", "'seen'"};
   for (size_t input = 1; input < 5; ++input) {
-    OpCase op_case = MakeCase(Shape{3}, 1);
+    OpCase op_case = MergeStatisticsCase(Shape{3}, 1);
     op_case.inputs[input] = Shape{4};
     EXPECT_THAT(ShapeError(op_case), HasSubstr(names[input]));
   }
@@ -156,7 +157,8 @@ TEST(MergeStatistics, RejectsWrongGroups) {
 }
 
 TEST(MergeStatistics, RejectsNoSamples) {
-  EXPECT_THAT(ShapeError(MakeCase(Shape{3}, 0)), HasSubstr("samples is 0, expected at least 1"));
+  EXPECT_THAT(ShapeError(MergeStatisticsCase(Shape{3}, 0)),
+              HasSubstr("samples is 0, expected at least 1"));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <set>
 
+#include "tests/ops/op_names.h"
 #include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
@@ -41,17 +42,9 @@ std::vector<OpCase> DifferentiableCases() {
   return result;
 }
 
-std::vector<std::string> OpNames() {
-  std::vector<std::string> names;
-  for (const OpDef& op : BuiltinOps().ops()) names.push_back(op.name());
-  return names;
-}
-
 std::string CaseName(const testing::TestParamInfo<OpCase>& info) {
   return fmt::format("{}_{}", info.param.op, info.index);
 }
-
-std::string OpName(const testing::TestParamInfo<std::string>& info) { return info.param; }
 
 class OpKernels : public testing::TestWithParam<OpCase> {};
 TEST_P(OpKernels, AgreeWithReference) { CheckKernels(GetParam()); }

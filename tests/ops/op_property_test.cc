@@ -8,6 +8,7 @@
 #include <iterator>
 #include <set>
 
+#include "tests/ops/op_names.h"
 #include "tests/support/case_draw.h"
 #include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
@@ -113,14 +114,6 @@ TEST_P(CudaOpProperty, RandomCallsAgreeWithReference) {
       GetParam(), 16, DeviceKind::kCuda,
       [](const OpCase& op_case, uint64_t, uint32_t) { return CheckCudaKernels(op_case); });
 }
-
-std::vector<std::string> OpNames() {
-  std::vector<std::string> names;
-  for (const OpDef& op : BuiltinOps().ops()) names.push_back(op.name());
-  return names;
-}
-
-std::string OpName(const testing::TestParamInfo<std::string>& info) { return info.param; }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, ShortOpProperty, testing::ValuesIn(OpNames()), OpName);
 INSTANTIATE_TEST_SUITE_P(SlowOps, LongOpProperty, testing::ValuesIn(OpNames()), OpName);

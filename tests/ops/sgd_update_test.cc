@@ -19,7 +19,7 @@ Attributes Settings(double momentum, double weight_decay, int64_t nesterov) {
   return {{"momentum", momentum}, {"weight_decay", weight_decay}, {"nesterov", nesterov}};
 }
 
-OpCase MakeCase(const Shape& shape, const Attributes& attributes) {
+OpCase SgdUpdateCase(const Shape& shape, const Attributes& attributes) {
   return {.op = "sgd_update",
           .inputs = {shape, shape, shape, Shape{1}},
           .attributes = attributes,
@@ -38,18 +38,18 @@ OpCase MakePlainCase(const Shape& shape, double weight_decay) {
 std::vector<OpCase> SgdUpdateCases() {
   std::vector<OpCase> cases;
   for (const Shape& shape : {Shape{1}, Shape{0}, Shape{3, 3, 5, 33}, Shape{40001}}) {
-    cases.push_back(MakeCase(shape, Settings(0.9, 5e-4, 0)));
-    cases.push_back(MakeCase(shape, Settings(0.9, 5e-4, 1)));
+    cases.push_back(SgdUpdateCase(shape, Settings(0.9, 5e-4, 0)));
+    cases.push_back(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1)));
     cases.push_back(MakePlainCase(shape, 1e-2));
   }
-  cases.push_back(MakeCase(Shape{17}, Settings(0.0, 0.0, 0)));
+  cases.push_back(SgdUpdateCase(Shape{17}, Settings(0.0, 0.0, 0)));
   cases.push_back(MakePlainCase(Shape{17}, 0.0));
   return cases;
 }
 
 OpCase Random_sgd_update(CaseDraw& draw) {
-  return MakeCase(draw.AnyShape(),
-                  Settings(draw.Fraction(), 1e-2 * draw.Fraction(), draw.Between(0, 1)));
+  return SgdUpdateCase(draw.AnyShape(),
+                       Settings(draw.Fraction(), 1e-2 * draw.Fraction(), draw.Between(0, 1)));
 }
 
 OpCase Random_sgd_update_plain(CaseDraw& draw) {
@@ -60,7 +60,7 @@ namespace {
 
 // weight 1, gradient 2, momentum 4, learning rate 0.5: exact in binary.
 std::vector<OpData> RunOne(const Attributes& attributes) {
-  return RunOp(MakeCase(Shape{1}, attributes), {{{1}, {}}, {{2}, {}}, {{4}, {}}, {{0.5}, {}}});
+  return RunOp(SgdUpdateCase(Shape{1}, attributes), {{{1}, {}}, {{2}, {}}, {{4}, {}}, {{0.5}, {}}});
 }
 
 TEST(SgdUpdate, FollowsPyTorchFormula) {
@@ -78,7 +78,7 @@ TEST(SgdUpdate, NesterovLooksAhead) {
 }
 
 TEST(SgdUpdate, PassesNanOfGradient) {
-  const auto outputs = RunOp(MakeCase(Shape{1}, Settings(0.9, 0, 0)),
+  const auto outputs = RunOp(SgdUpdateCase(Shape{1}, Settings(0.9, 0, 0)),
                              {{{1}, {}}, {{NAN}, {}}, {{0}, {}}, {{0.1F}, {}}});
   EXPECT_TRUE(std::isnan(outputs[0].floats[0]));
   EXPECT_TRUE(std::isnan(outputs[1].floats[0]));
@@ -87,7 +87,7 @@ TEST(SgdUpdate, PassesNanOfGradient) {
 TEST(SgdUpdatePlain, EqualsZeroMomentumBitForBit) {
   const std::vector<float> weight{0.1F, -3.7F, 1e-9F};
   const std::vector<float> gradient{1.1F, 0.3F, -2e5F};
-  const auto with = RunOp(MakeCase(Shape{3}, Settings(0, 1e-2, 0)),
+  const auto with = RunOp(SgdUpdateCase(Shape{3}, Settings(0, 1e-2, 0)),
                           {{weight, {}}, {gradient, {}}, {{0, 0, 0}, {}}, {{0.1F}, {}}});
   const auto plain =
       RunOp(MakePlainCase(Shape{3}, 1e-2), {{weight, {}}, {gradient, {}}, {{0.1F}, {}}});
@@ -95,13 +95,13 @@ TEST(SgdUpdatePlain, EqualsZeroMomentumBitForBit) {
 }
 
 TEST(SgdUpdate, RejectsWrongShapes) {
-  OpCase op_case = MakeCase(Shape{3}, {});
+  OpCase op_case = SgdUpdateCase(Shape{3}, {});
   op_case.inputs[1] = Shape{4};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'gradient' has shape (4), expected (3)"));
-  op_case = MakeCase(Shape{3}, {});
+  op_case = SgdUpdateCase(Shape{3}, {});
   op_case.inputs[2] = Shape{3, 1};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'momentum'"));
-  op_case = MakeCase(Shape{3}, {});
+  op_case = SgdUpdateCase(Shape{3}, {});
   op_case.inputs[3] = Shape{3};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'learning_rate' has shape (3), expected (1)"));
 }

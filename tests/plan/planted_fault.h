@@ -19,6 +19,8 @@ struct Fault {
   std::string message;  // part of the verifier's
 };
 
+inline std::string NameOf(const ::testing::TestParamInfo<Fault>& info) { return info.param.name; }
+
 inline const OpRegistry& Ops() {
   static const OpRegistry* ops = new OpRegistry(MakeOps());
   return *ops;

@@ -20,8 +20,6 @@ TEST_P(VerifyPlanLayoutFaultTest, IsFound) {
   EXPECT_FALSE(VerifyPlanLayout(plan).ok());
 }
 
-std::string NameOf(const ::testing::TestParamInfo<Fault>& info) { return info.param.name; }
-
 const Fault kBuffers[] = {
     {"LiveValuesOverEachOther", [](Plan& p) { BufferOf(p, "c").offset = BufferOf(p, "b").offset; },
      "buffers 'b' [640, 736) and 'c' [640, 736) overlap and both live in step 2"},

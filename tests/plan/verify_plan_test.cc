@@ -16,8 +16,6 @@ class VerifyPlanFaultTest : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(VerifyPlanFaultTest, IsFound) { ExpectFound(GetParam()); }
 
-std::string NameOf(const ::testing::TestParamInfo<Fault>& info) { return info.param.name; }
-
 const Fault kSharing[] = {
     {"InPlaceWhereTheOpForbidsIt", [](Plan& p) { MoveInto(p, "a", "x"); },
      "step 0 (node 0, copy): output 'a' [384, 480) shares bytes with input 'x' [384, 480), which "

@@ -114,6 +114,14 @@ TEST_F(ReportWriterTest, AReportThatFailsIsAMessage) {
             "no report: " + folder_ + "/plan.json: is torn or no JSON: byte 2 is unexpected");
 }
 
+// Drawing the report in this process may itself raise the peak of the process; under a sanitizer,
+// which keeps freed memory for a while, it always does.
+std::string WithoutProcessPeak(std::string page) {
+  const size_t begin = page.find("<dt>process</dt>");
+  EXPECT_NE(begin, std::string::npos);
+  return page.erase(begin, page.find("</div>", begin) - begin);
+}
+
 TEST_F(ReportWriterTest, OfARealRun) {
   TrainConfig config = TinyConfig();
   config.out = folder_ + "/run";
@@ -129,7 +137,8 @@ TEST_F(ReportWriterTest, OfARealRun) {
   run->savings = FindRunSavings(*run, BuiltinOps());
   ASSERT_TRUE(run->savings.has_value());
   EXPECT_EQ(run->savings->asked_arena_bytes, summary->plain_arena_bytes);
-  EXPECT_EQ(Content(config.out + "/report.html"), ReportPage(*run));
+  EXPECT_EQ(WithoutProcessPeak(Content(config.out + "/report.html")),
+            WithoutProcessPeak(ReportPage(*run)));
   // A plan of another version: nothing is claimed about it.
   run->program.arena_bytes += 64;
   EXPECT_FALSE(FindRunSavings(*run, BuiltinOps()).has_value());

@@ -52,7 +52,9 @@ TEST_F(PublishSummaryTest, OnceWhereTheObserverTakesNothing) {
   Hungry observer(1);
   const int64_t before = ProcessPeakBytes();
   const TrainSummary summary = Publish(observer);
-  if (ProcessPeakBytes() == before) EXPECT_EQ(observer.times, 1);
+  if (ProcessPeakBytes() == before) {
+    EXPECT_EQ(observer.times, 1);
+  }
   EXPECT_NEAR(static_cast<double>(summary.process_peak_bytes),
               static_cast<double>(ProcessPeakBytes()), kLateBytes);
 }

@@ -1,10 +1,10 @@
 // Counts heap and mapping calls of the whole program, in release builds too, so that "nothing is
-// allocated during a step" is measured and not believed.
+// allocated during a step" is measured, not assumed.
 //
-// Counting needs malloc and mmap to be replaced for the program. Programs opt in by linking
+// Counting requires replacing malloc and mmap for the whole program. Programs opt in by linking
 // malloc_interposer.cc (target thimble_malloc_counter); the library itself never replaces anything.
-// Sanitizers own malloc: there a hook counts, which misses mmap and, with ThreadSanitizer, aligned
-// blocks.
+// Sanitizers replace malloc themselves: there a hook counts, which misses mmap and, with
+// ThreadSanitizer, aligned allocations.
 #pragma once
 
 #include <atomic>
@@ -14,11 +14,11 @@ namespace thimble {
 
 struct AllocationCounts {
   int64_t heap_calls = 0;  // malloc, calloc, realloc, aligned_alloc, operator new, …
-  int64_t heap_bytes = 0;  // asked for, never subtracted
+  int64_t heap_bytes = 0;  // requested in total; frees are not subtracted
   int64_t map_calls = 0;   // mmap
 };
 
-// What has been counted since the program started; zero for ever where nothing counts.
+// Counts since the program started; always zero if the interposer is not linked.
 AllocationCounts ReadAllocationCounts();
 
 // Whether this program counts its allocations.

@@ -19,7 +19,7 @@ namespace {
 // Large enough that system calls do not matter, small against any arena.
 constexpr size_t kBufferBytes = 64 * 1024;
 
-// Each try is lost only to another writer that finishes in the same moment.
+// An attempt fails only if another writer finishes at the same moment.
 constexpr int kOpenAttempts = 16;
 
 std::string Reason(int error_number) { return std::generic_category().message(error_number); }
@@ -28,7 +28,7 @@ Error CannotWrite(const std::string& path, std::string_view action, int error_nu
   return Failed(fmt::format("{}: cannot {}: {}", path, action, Reason(error_number)));
 }
 
-// A device or folder must never be renamed over.
+// A rename must never replace a device or folder.
 Result<void> CheckReplaceable(const std::string& path) {
   struct stat status = {};
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
@@ -42,7 +42,8 @@ bool SameFile(int fd, const std::string& path) {
          opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
-// Folders that cannot be synced (some network file systems) say EINVAL; the rename stands anyway.
+// Folders that cannot be synced (some network file systems) return EINVAL; the rename is still
+// valid.
 Result<void> SyncFolderOf(const std::string& path) {
   const std::filesystem::path parent = std::filesystem::path(path).parent_path();
   const std::string folder = parent.empty() ? std::string(".") : parent.string();
@@ -56,8 +57,8 @@ Result<void> SyncFolderOf(const std::string& path) {
 
 }  // namespace
 
-// The locked temporary and the bytes not yet handed to the system. Removes the temporary unless it
-// was renamed.
+// The locked temporary file and the bytes not yet written to it. Removes the file unless it was
+// renamed.
 struct AtomicFile::OpenFile {
   int fd = -1;
   std::string temporary_path;
@@ -71,22 +72,23 @@ struct AtomicFile::OpenFile {
     ::close(fd);  // releases the lock, so it comes last
   }
 
-  // Opens and locks the temporary, then empties it.
+  // Opens and locks the temporary file, then truncates it.
   Result<void> Open() {
-    // The other writer may have renamed what was just opened; then it must not be emptied, and the
-    // next try opens a fresh one.
+    // Another writer may have renamed the file just opened. It must then not be truncated; the next
+    // attempt opens a new one.
     for (int attempt = 0; attempt < kOpenAttempts && fd < 0; ++attempt) THIMBLE_TRY(TryOpen());
-    if (fd < 0) return Failed(temporary_path + ": cannot write: it keeps being replaced");
+    if (fd < 0)
+      return Failed(temporary_path + ": cannot write: another program keeps replacing it");
     if (::ftruncate(fd, 0) != 0) return CannotWrite(temporary_path, "empty", errno);
     return {};
   }
 
-  // Leaves fd < 0 if the opened file no longer has the temporary's name.
+  // Leaves fd < 0 if the opened file was renamed in the meantime.
   Result<void> TryOpen() {
     const int opened = ::open(temporary_path.c_str(),
                               O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (opened < 0) return CannotWrite(temporary_path, "create", errno);
-    // File systems without locks answer something else: then writing goes on unlocked.
+    // File systems without locks return another error: then the file is written without a lock.
     if (::flock(opened, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       ::close(opened);
       return Failed(temporary_path + ": cannot write: another run is writing this file");
@@ -99,7 +101,7 @@ struct AtomicFile::OpenFile {
     return {};
   }
 
-  // The error number, 0 if all went well.
+  // Returns the errno value, 0 on success.
   int WriteThrough(std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
       const ssize_t written = ::write(fd, bytes.data(), bytes.size());
@@ -141,14 +143,15 @@ AtomicFile::~AtomicFile() = default;
 
 Result<AtomicFile> AtomicFile::Create(const std::string& path) {
   THIMBLE_TRY(CheckReplaceable(path));
-  std::unique_ptr<OpenFile> file(new OpenFile);  // not make_unique, which would clear the buffer
+  std::unique_ptr<OpenFile> file(new OpenFile);  // make_unique would zero the buffer
   file->temporary_path = path + ".tmp";
   THIMBLE_TRY(file->Open());
   return AtomicFile(path, std::move(file));
 }
 
 Result<void> AtomicFile::Write(std::span<const std::byte> bytes) {
-  if (!file_) return Failed(path_ + ": cannot write: committed, or an earlier write failed");
+  if (!file_)
+    return Failed(path_ + ": cannot write: already committed, or an earlier write failed");
   if (const int code = file_->Append(bytes); code != 0) {
     file_.reset();
     return CannotWrite(path_, "write", code);
@@ -157,7 +160,8 @@ Result<void> AtomicFile::Write(std::span<const std::byte> bytes) {
 }
 
 Result<void> AtomicFile::Overwrite(int64_t offset, std::span<const std::byte> bytes) {
-  if (!file_) return Failed(path_ + ": cannot write: committed, or an earlier write failed");
+  if (!file_)
+    return Failed(path_ + ": cannot write: already committed, or an earlier write failed");
   int code = file_->Flush();
   if (code == 0) code = file_->WriteAt(offset, bytes);
   if (code == 0) return {};
@@ -166,7 +170,8 @@ Result<void> AtomicFile::Overwrite(int64_t offset, std::span<const std::byte> by
 }
 
 Result<void> AtomicFile::Commit() {
-  if (!file_) return Failed(path_ + ": cannot commit: committed, or an earlier write failed");
+  if (!file_)
+    return Failed(path_ + ": cannot commit: already committed, or an earlier write failed");
   const std::unique_ptr<OpenFile> file = std::move(file_);
   if (const int code = file->Flush(); code != 0) return CannotWrite(path_, "write", code);
   if (::fsync(file->fd) != 0) return CannotWrite(path_, "sync", errno);
@@ -190,7 +195,7 @@ Result<void> RenameFile(const std::string& from, const std::string& to) {
 
 Result<void> ReplaceFile(const std::string& next, const std::string& path,
                          const std::string& previous) {
-  // A second name for the old file, then in one go the old one's only other name.
+  // Link the old file to a second name, then atomically rename that link to `previous`.
   const std::string link = previous + ".tmp";
   ::unlink(link.c_str());
   if (::link(path.c_str(), link.c_str()) == 0 && ::rename(link.c_str(), previous.c_str()) != 0) {

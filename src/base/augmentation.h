@@ -1,7 +1,7 @@
-// Augmentation of one training image: reflect-pad by 4, cut a window of the original size at a
-// random place, mirror it half of the time. The draw depends on seed, epoch and sample only, so a
-// step can be repeated and the number of threads, the microbatch or a resume change nothing.
-// constexpr, so that CPU and GPU share it.
+// Augmentation of one training image: reflect-pad by 4, crop a window of the original size at a
+// random position, mirror it with probability 1/2. The draw depends only on seed, epoch and sample,
+// so it is the same for any number of threads, any microbatch size and after a resume. constexpr,
+// so that CPU and GPU share it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace thimble {
 
 enum class Augmentation : uint8_t { kNone, kCropFlip };
 
-// Pixels of padding on each side; the recipe's value. Both sides of an image must be longer.
+// Pixels of padding on each side, the recipe's value. Height and width of an image must be larger.
 inline constexpr int64_t kCropPadding = 4;
 
 // Where the window lies in the padded image, 0..2·kCropPadding from its corner, and whether it is
@@ -31,15 +31,15 @@ constexpr CropFlip DrawCropFlip(const RandomSource& source, uint32_t epoch, uint
   return {UniformBelow(words[0], kPlaces), UniformBelow(words[1], kPlaces), (words[2] >> 31) != 0};
 }
 
-// Position `i` of a line of `length` pixels that goes on mirrored beyond both of its ends. The edge
-// pixel is not repeated (as padding mode "reflect" of PyTorch).
+// Maps position `i` to 0..length-1 for a line of `length` pixels mirrored beyond both ends. The
+// edge pixel is not repeated (as padding mode "reflect" of PyTorch).
 constexpr int64_t Reflect(int64_t i, int64_t length) {
   if (i < 0) return -i;
   if (i >= length) return 2 * (length - 1) - i;
   return i;
 }
 
-// Which pixel of the image, counted along its rows, stands at (y, x) of the window.
+// The row-major index of the image pixel at (y, x) of the window.
 constexpr int64_t SourcePixel(const CropFlip& draw, int64_t height, int64_t width, int64_t y,
                               int64_t x) {
   const int64_t window_x = draw.mirror ? width - 1 - x : x;

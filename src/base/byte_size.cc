@@ -8,14 +8,14 @@ namespace {
 
 __extension__ using Wide = unsigned __int128;
 
-// Further digits of a fraction are less than a byte of the largest unit.
+// Further digits of the fraction amount to less than one byte, even in TiB.
 constexpr size_t kMaxFractionDigits = 18;
 // 8 PiB: more than any machine has, and sums of a few such sizes still fit into 63 bits.
 constexpr int64_t kMaxBytes = int64_t{1} << 53;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes the digits at the beginning of `text` away.
+// Removes the leading digits from `text` and returns them.
 std::string_view TakeDigits(std::string_view& text) {
   size_t count = 0;
   while (count < text.size() && IsDigit(text[count])) ++count;
@@ -24,7 +24,7 @@ std::string_view TakeDigits(std::string_view& text) {
   return digits;
 }
 
-// Bytes of a unit in any case: "", b, k, kb, ki, kib, …; 0 where it is none.
+// Bytes of a unit in upper or lower case: "", b, k, kb, ki, kib, …; 0 if unknown.
 int64_t UnitBytes(std::string_view unit) {
   constexpr std::string_view kPrefixes = "kmgt";
   std::string lower(unit);
@@ -42,8 +42,8 @@ int64_t UnitBytes(std::string_view unit) {
   return bytes;
 }
 
-// whole.fraction times unit, rounded down; nothing beyond kMaxBytes. Exact, unlike with doubles,
-// where 1.005MB would be a byte short.
+// whole.fraction times unit, rounded down; nullopt above kMaxBytes. Exact: with doubles, 1.005MB
+// would be one byte too small.
 std::optional<int64_t> Bytes(std::string_view whole, std::string_view fraction, int64_t unit) {
   const auto unit_bytes = static_cast<Wide>(unit);
   Wide bytes = 0;
@@ -95,8 +95,8 @@ Result<int64_t> ParseByteSize(std::string_view text) {
   if (unit == 0) return wrong("not a size");
   if (unit == 1 && has_fraction) return wrong("not a whole number of bytes");
   const std::optional<int64_t> bytes = Bytes(whole, fraction, unit);
-  if (!bytes) return BadInput(fmt::format("'{}' is too large a size; at most 8192TiB", text));
-  // 0 means "no limit" to some options: nobody who asks for a little gets everything.
+  if (!bytes) return BadInput(fmt::format("'{}' is too large; expected at most 8192TiB", text));
+  // 0 means "no limit" to some options, so a tiny size must not be rounded down to 0.
   const bool nothing = text.find_first_of("123456789") == std::string_view::npos;
   if (*bytes == 0 && !nothing) return wrong("less than a byte");
   return *bytes;
@@ -106,7 +106,7 @@ std::string FormatBytes(int64_t bytes) {
   constexpr std::array<std::string_view, 7> kUnits = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  // From where two decimals would show 1000.00.
+  // 999.995 and above would print as 1000.00.
   for (; std::abs(value) >= (unit == 0 ? 1000 : 999.995); ++unit) value /= 1e3;
   if (unit == 0) return fmt::format("{} B", bytes);
   return fmt::format("{:.{}f} {}", value, unit < 3 ? 2 : 3, kUnits[unit]);

@@ -1,5 +1,5 @@
-// CHECK and DCHECK: the programmer was wrong. Never triggered by user input (that is Result's
-// work).
+// CHECK and DCHECK: for programming errors. Never triggered by user input; that is what Result is
+// for.
 #pragma once
 
 #include <fmt/format.h>
@@ -8,13 +8,13 @@
 
 namespace thimble {
 
-// Prints the place and the message to standard error and aborts.
+// Prints file, line and message to standard error and aborts.
 [[noreturn]] void CheckFailed(const char* file, int line, const char* condition,
                               const std::string& message);
 
 }  // namespace thimble
 
-// Always on. The message is a fmt format string with its arguments and may be left out.
+// Always on. The message is an fmt format string with its arguments; optional.
 #define THIMBLE_CHECK(condition, ...) \
   (static_cast<bool>(condition)       \
        ? static_cast<void>(0)         \

@@ -15,7 +15,7 @@
 namespace thimble {
 namespace {
 
-// Both ends are closed in programs that are started, and here at the end.
+// A pipe whose ends are closed on exec and by the destructor.
 class Pipe {
  public:
   Pipe() {
@@ -33,7 +33,7 @@ class Pipe {
   int write_end() const { return ends_[1]; }
   void CloseWriteEnd() { Close(1); }
 
-  // Takes in what is there. At its end the pipe is closed.
+  // Appends the available bytes to `text`. Closes the pipe at end of file.
   void Drain(std::string& text) {
     std::array<char, 4096> buffer{};
     const ssize_t got = read(read_end(), buffer.data(), buffer.size());
@@ -50,7 +50,8 @@ class Pipe {
   std::array<int, 2> ends_{-1, -1};
 };
 
-// While it lives, the kernel forgets children as they end, and what they used with them.
+// While an object lives, SIGCHLD is ignored: the kernel discards ended children and their resource
+// usage.
 class ForgottenChildren {
  public:
   ForgottenChildren() {
@@ -66,7 +67,7 @@ class ForgottenChildren {
   struct sigaction before_ {};
 };
 
-// 0, or the error's number. (posix_spawn borrows this process's memory instead of copying it.)
+// Returns 0 or an errno value. (posix_spawn does not copy this process's memory.)
 int Spawn(const std::string& path, const std::vector<std::string>& arguments, const Pipe& out,
           const Pipe& err, pid_t& child) {
   std::vector<char*> words = {const_cast<char*>(path.c_str())};
@@ -105,14 +106,14 @@ Result<ChildOutput> RunChild(const std::string& path, const std::vector<std::str
   err.CloseWriteEnd();
   ChildOutput output;
   while (out.ok() || err.ok()) {
-    // poll() passes over descriptors below 0.
+    // poll() ignores negative descriptors.
     std::array<pollfd, 2> ready = {pollfd{out.read_end(), POLLIN, 0},
                                    pollfd{err.read_end(), POLLIN, 0}};
     if (poll(ready.data(), ready.size(), -1) < 0) continue;
     if (ready[0].revents != 0) out.Drain(output.out);
     if (ready[1].revents != 0) err.Drain(output.err);
   }
-  // Fails, by ECHILD, once the child is gone.
+  // Fails with ECHILD once the child has ended.
   while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
   return output;

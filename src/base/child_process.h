@@ -1,4 +1,4 @@
-// A program that is run beside this one, for work whose memory should not be ours.
+// Runs another program, for work whose memory should not count as this process's.
 #pragma once
 
 #include <string>
@@ -10,14 +10,13 @@ namespace thimble {
 
 struct ChildOutput {
   std::string out;  // what it wrote to standard output
-  std::string err;  // and to standard error
+  std::string err;  // what it wrote to standard error
 };
 
-// Runs the program at `path` with these arguments and an empty standard input, and waits for its
-// end. Nothing of this process is copied for it, and the kernel does not count its memory as that
-// of a child: whoever measures this process measures this process alone. For that, SIGCHLD is
-// ignored meanwhile, and there is no exit status: a program says by what it writes whether it went
-// well. kFailed where it cannot be started.
+// Runs the program at `path` with these arguments and an empty standard input, and waits until it
+// ends. No memory of this process is copied, and the kernel does not add the child's memory to this
+// process's statistics. For that, SIGCHLD is ignored during the call, so there is no exit status:
+// the output must tell whether the program succeeded. kFailed if it cannot be started.
 Result<ChildOutput> RunChild(const std::string& path, const std::vector<std::string>& arguments);
 
 }  // namespace thimble

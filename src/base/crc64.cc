@@ -7,12 +7,12 @@
 namespace thimble {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "words are read as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "words are read in memory byte order");
 
 constexpr uint64_t kPolynomial = 0xC96C5795D7870F42;  // ECMA-182, lowest bit first
 
-// tables[k][b]: what byte b does to the checksum when k more bytes follow it. Eight bytes are then
-// eight independent look-ups instead of a chain of them.
+// tables[k][b]: the contribution of byte b to the checksum when k more bytes follow. Eight bytes
+// then take eight independent lookups instead of a chain of them.
 using Tables = std::array<std::array<uint64_t, 256>, 8>;
 
 constexpr Tables MakeTables() {

@@ -1,6 +1,6 @@
-// CRC-64 (the polynomial of ECMA-182, as xz uses it): tells damaged files from intact ones. Finds
-// every error of up to 64 neighbouring bits, and any other but for one in 2^64. No protection
-// against somebody who wants to deceive.
+// CRC-64 (the polynomial of ECMA-182, as xz uses it): detects damaged files. Finds every burst
+// error of up to 64 bits; any other error goes unnoticed with probability 2^-64. No protection
+// against deliberate changes.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace thimble {
 
-// The checksum of a sequence of bytes, taken piece by piece.
+// Computes the checksum of a byte sequence incrementally.
 class Crc64 {
  public:
   Crc64() = default;
-  // Goes on where another one with this value() stopped.
+  // Continues from a checksum whose value() was `value`.
   explicit Crc64(uint64_t value) : state_(~value) {}
 
   void Append(std::span<const std::byte> bytes);
   void Append(std::string_view text) { Append(std::as_bytes(std::span(text))); }
-  // Of all bytes so far; 0 where there were none.
+  // The checksum of all bytes so far; 0 if there were none.
   uint64_t value() const { return ~state_; }
 
  private:

@@ -12,7 +12,7 @@ Error ErrorOf(const std::exception& exception) {
     return Failed(fmt::format("the operating system refused: {}", exception.what()));
   }
   if (dynamic_cast<const std::length_error*>(&exception) != nullptr) {
-    return Failed("a size is larger than any memory; try a smaller batch or model");
+    return Failed("a size is larger than any machine's memory; try a smaller batch or model");
   }
   return Failed(fmt::format("unexpected error: {}; this is a defect in Thimble, please report it",
                             exception.what()));

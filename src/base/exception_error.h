@@ -1,4 +1,4 @@
-// Exceptions that reach the end of the program, in plain words.
+// Turns exceptions that reach main into error messages.
 #pragma once
 
 #include <exception>
@@ -7,8 +7,9 @@
 
 namespace thimble {
 
-// The library throws nothing itself; its standard library does where the operating system refuses
-// something or a check for a size is missing. std::bad_alloc is the caller's: it must not allocate.
+// Thimble itself throws nothing; the standard library does if the operating system refuses a
+// request or a size check is missing. The caller handles std::bad_alloc, because this function
+// allocates.
 Error ErrorOf(const std::exception& exception);
 
 }  // namespace thimble

@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-// What the system says about an errno value.
+// The system's message for an errno value.
 std::string SystemReason(int error_number) { return std::generic_category().message(error_number); }
 
 }  // namespace
@@ -65,7 +65,7 @@ Result<void> FileReader::ReadAt(int64_t offset, std::span<std::byte> bytes) cons
   if (offset < 0) {
     return BadInput(fmt::format("{}: cannot read {} bytes at offset {}", path_, expected, offset));
   }
-  // Told from the size, so that a bad offset costs no read; subtraction cannot overflow.
+  // Checked against the size, so that a bad offset costs no read; the subtraction cannot overflow.
   if (offset > size_bytes_ || expected > size_bytes_ - offset) {
     return ShortFile(offset, bytes.size(), std::max<int64_t>(size_bytes_ - offset, 0));
   }
@@ -77,7 +77,7 @@ Result<void> FileReader::ReadAt(int64_t offset, std::span<std::byte> bytes) cons
       return Failed(fmt::format("{}: cannot read {} bytes at offset {}: {}", path_, expected,
                                 offset, SystemReason(errno)));
     }
-    // The file was longer when it was opened.
+    // The file has become shorter since it was opened.
     if (part == 0) return ShortFile(offset, bytes.size(), static_cast<int64_t>(got));
     got += static_cast<size_t>(part);
   }

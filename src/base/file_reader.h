@@ -1,5 +1,5 @@
-// FileReader: the one bounded reader that every input file goes through. It reads given ranges and
-// nothing else: no mapping, no read-ahead buffer, no trust in what the file claims about itself.
+// FileReader: the bounded reader that every input file goes through. It reads the requested ranges
+// and nothing else: no mapping, no read-ahead buffer, no trust in sizes that the file states.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@ namespace thimble {
 // Owns one open regular file. Can be moved, not copied.
 class FileReader {
  public:
-  // BadInput with the path and the system's reason where the file is missing, may not be read, or
-  // is not a regular file (a folder, a pipe, a device).
+  // BadInput with the path and the system's reason if the file is missing, unreadable or not a
+  // regular file (a folder, a pipe, a device).
   static Result<FileReader> Open(std::string path);
 
   FileReader(FileReader&& other) noexcept;
@@ -26,12 +26,11 @@ class FileReader {
   ~FileReader();
 
   const std::string& path() const { return path_; }
-  // As found by Open.
+  // The size when the file was opened.
   int64_t size_bytes() const { return size_bytes_; }
 
-  // Fills all of `bytes` from `offset`, or fails naming file, offset, bytes expected and got (the
-  // contents of `bytes` are then unspecified). Any number of threads may call it at once; on
-  // success it allocates nothing.
+  // Fills all of `bytes` from `offset`, or fails with an error that names file, offset, bytes
+  // expected and got (`bytes` is then unspecified). Thread-safe; allocates nothing on success.
   Result<void> ReadAt(int64_t offset, std::span<std::byte> bytes) const;
 
  private:

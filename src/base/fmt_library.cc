@@ -1,6 +1,6 @@
-// The functions of fmt that its headers leave to a library, made from those headers: Debian has the
-// library in shared form only, and programs of ours need none (decision 17). Where one is missing,
-// linking fails and names it.
+// The functions of fmt that normally live in its library, instantiated from its headers: Debian has
+// only the shared library, and our programs are to run without it (decision 17). If one is missing
+// here, linking fails and names it.
 #define FMT_HEADER_ONLY
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ template fmt::detail::dragonbox::decimal_fp<double> fmt::detail::dragonbox::to_d
 
 namespace thimble {
 
-// Inline functions are made where their address is wanted.
+// Taking the address of an inline function instantiates it.
 struct FmtFunctions {
   std::string (*vformat)(fmt::string_view, fmt::format_args) = &fmt::vformat;
   void (*vprint)(fmt::string_view, fmt::format_args) = &fmt::vprint;

@@ -1,4 +1,4 @@
-// FunctionRef: a callable passed down the stack without owning or allocating anything.
+// FunctionRef: a non-owning reference to a callable; allocates nothing.
 #pragma once
 
 #include <memory>

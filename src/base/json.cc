@@ -17,7 +17,7 @@ std::string Quote(std::string_view text, bool ascii) {
   return Library(text).dump(-1, ' ', ascii, Library::error_handler_t::replace);
 }
 
-// Our files are flat.
+// Limits nesting: Thimble's own files are nearly flat.
 Result<void> CheckNesting(std::string_view text) {
   constexpr int kMostNested = 16;
   int depth = 0;
@@ -25,7 +25,7 @@ Result<void> CheckNesting(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     const char c = text[at];
     if (quoted && c == '\\') {
-      ++at;  // whatever is escaped, a quote too
+      ++at;  // skip the escaped character, which may be a quote
     } else if (c == '"') {
       quoted = !quoted;
     } else if (!quoted && (c == '[' || c == '{')) {
@@ -63,13 +63,13 @@ class Builder final : public nlohmann::json_sax<Library> {
   }
   bool parse_error(size_t at, const std::string&, const Library::exception& error) override {
     const bool torn = dynamic_cast<const Library::parse_error*>(&error) != nullptr;
-    problem = torn ? fmt::format("is torn or no JSON: byte {} is unexpected", at)
+    problem = torn ? fmt::format("is truncated or not JSON: byte {} is unexpected", at)
                    : "has a number that is too large";
     return false;
   }
 
  private:
-  // Where the next value goes; a value already there under this name gives way.
+  // Stores the next value in the open container; replaces a member of the same name.
   Json* Place(Json value) {
     if (open_.empty()) {
       root = std::move(value);
@@ -86,7 +86,7 @@ class Builder final : public nlohmann::json_sax<Library> {
     Place(std::move(value));
     return true;
   }
-  // (The parent does not grow while a child is open, so pointers hold.)
+  // (The parent does not grow while a child is open, so pointers stay valid.)
   bool Open(Json value) {
     open_.push_back(Place(std::move(value)));
     return true;
@@ -136,38 +136,38 @@ bool Json::is_array() const { return std::holds_alternative<Array>(value_); }
 bool Json::is_object() const { return std::holds_alternative<Object>(value_); }
 
 bool Json::boolean() const {
-  THIMBLE_CHECK(is_boolean(), "neither true nor false: {}", Dump());
+  THIMBLE_CHECK(is_boolean(), "expected a boolean, got {}", Dump());
   return std::get<bool>(value_);
 }
 
 const std::string& Json::text() const {
-  THIMBLE_CHECK(is_string(), "no text: {}", Dump());
+  THIMBLE_CHECK(is_string(), "expected a string, got {}", Dump());
   return std::get<std::string>(value_);
 }
 
 double Json::number() const {
   if (const auto* value = std::get_if<int64_t>(&value_)) return static_cast<double>(*value);
   if (const auto* value = std::get_if<uint64_t>(&value_)) return static_cast<double>(*value);
-  THIMBLE_CHECK(is_number(), "no number: {}", Dump());
+  THIMBLE_CHECK(is_number(), "expected a number, got {}", Dump());
   return std::get<double>(value_);
 }
 
 size_t Json::size() const {
   if (const auto* elements = std::get_if<Array>(&value_)) return elements->size();
   if (const auto* members = std::get_if<Object>(&value_)) return members->size();
-  THIMBLE_CHECK(is_null(), "neither array nor object: {}", Dump());
+  THIMBLE_CHECK(is_null(), "expected an array or object, got {}", Dump());
   return 0;
 }
 
 void Json::push_back(Json element) {
   if (is_null()) value_ = Array();
-  THIMBLE_CHECK(is_array(), "no array: {}", Dump());
+  THIMBLE_CHECK(is_array(), "expected an array, got {}", Dump());
   std::get<Array>(value_).push_back(std::move(element));
 }
 
 Json& Json::operator[](std::string_view member) {
   if (is_null()) value_ = Object();
-  THIMBLE_CHECK(is_object(), "no object with a member '{}': {}", member, Dump());
+  THIMBLE_CHECK(is_object(), "expected an object with a member '{}', got {}", member, Dump());
   Object& members = std::get<Object>(value_);
   const auto found = std::ranges::find(members, member, &Member::name);
   if (found != members.end()) return found->value;

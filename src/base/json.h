@@ -1,5 +1,5 @@
-// Json: a JSON value, to build and look at. The library that parses and quotes stays behind
-// json.cc: its header takes seconds to compile, and nearly every folder reads or writes some JSON.
+// Json: a JSON value, to build and to read. Only json.cc includes the JSON library: its header
+// takes seconds to compile, and nearly every folder reads or writes some JSON.
 //
 //   Json json{{"step", 7}, {"loss", 0.25}};
 //   json["tags"].push_back("first");
@@ -67,23 +67,23 @@ class Json {
   bool is_array() const;
   bool is_object() const;
 
-  // Each requires a value of its kind. What comes from a file is asked first; json_member.h does
-  // it.
+  // Each requires a value of its kind (checked). For values from files use json_member.h, which
+  // tests the kind first.
   bool boolean() const;
   const std::string& text() const;
   double number() const;
-  // An integer whose type holds it: nothing where T cannot.
+  // The integer as a T; nullopt if it is not an integer or does not fit.
   template <std::integral T>
   std::optional<T> integer() const;
-  // By the type that is wanted.
+  // The value as a T; requires that kind.
   template <class T>
   T get() const;
 
-  // Elements of an array, members of an object; null is an empty one of either.
+  // Number of elements of an array or members of an object; 0 for null.
   size_t size() const;
   bool empty() const { return size() == 0; }
-  // Null becomes an array or an object. Adding requires it or that kind; a member that is there is
-  // found, not added.
+  // Require null, which becomes an array or object, or a value of that kind. [] adds the member
+  // only if it is missing.
   void push_back(Json element);
   Json& operator[](std::string_view member);
   Json& operator[](const char* member) { return (*this)[std::string_view(member)]; }
@@ -99,23 +99,23 @@ class Json {
   }
   const Json& operator[](std::string_view member) const;
   const Json& operator[](const char* member) const { return (*this)[std::string_view(member)]; }
-  // Null where this is no object or has no such member.
+  // nullptr if this is not an object or has no such member.
   const Json* Find(std::string_view member) const;
   bool contains(std::string_view member) const { return Find(member) != nullptr; }
 
-  // The elements of an array; of anything else, none.
+  // The elements of an array; an empty range for any other kind.
   Json* begin();
   Json* end();
   const Json* begin() const;
   const Json* end() const;
-  // The members of an object; of anything else, none.
+  // The members of an object; empty for any other kind.
   const Object& members() const;
 
-  // As text: on one line, or with so many spaces for each level. What is not UTF-8 is replaced;
-  // numbers that are not finite become null.
+  // As text: on one line, or indented by `indent` spaces per level. Invalid UTF-8 is replaced;
+  // non-finite numbers become null.
   std::string Dump(int indent = -1) const;
 
-  // Numbers of any kind are compared by value.
+  // Integers and doubles are compared by value.
   friend bool operator==(const Json& a, const Json& b);
   friend std::partial_ordering operator<=>(const Json& a, const Json& b);
   friend std::ostream& operator<<(std::ostream& stream, const Json& json);
@@ -127,12 +127,12 @@ class Json {
   Json(FromBoolean, bool value);
   Json(FromInteger, uint64_t bits, bool negative);
   Json(FromNumber, double value);
-  // Requires an array that has this one.
+  // Requires an array with an element at this index.
   Array& elements(size_t with_index);
   const Array& elements(size_t with_index) const;
   void Append(std::string& text, int indent, int depth) const;
 
-  // Integers are uint64_t only where int64_t cannot hold them.
+  // Integers are stored as uint64_t only if int64_t cannot hold them.
   std::variant<std::nullptr_t, bool, int64_t, uint64_t, double, std::string, Array, Object> value_;
 };
 
@@ -141,14 +141,14 @@ struct Json::Member {
   Json value;
 };
 
-// A text in JSON's quotes, what is not UTF-8 in it replaced.
+// The text as a quoted JSON string; invalid UTF-8 is replaced.
 std::string JsonString(std::string_view text);
-// The same with nothing but ASCII.
+// The same, in ASCII only.
 std::string AsciiJsonString(std::string_view text);
 
-// Distrusts the text: kBadInput for what is not JSON, for numbers beyond a double's range, and for
-// brackets nested deeper than in any file of ours (a file of nothing else would take a hundred
-// times its size).
+// Parses untrusted text: kBadInput if it is not JSON, has numbers beyond a double's range, or nests
+// brackets deeper than any of Thimble's files (a file of brackets alone would take a hundred times
+// its size in memory).
 Result<Json> ParseJson(std::string_view text);
 
 template <class T>
@@ -172,7 +172,7 @@ T Json::get() const {
     return boolean();
   } else if constexpr (std::integral<T>) {
     const std::optional<T> value = integer<T>();
-    THIMBLE_CHECK(value.has_value(), "no integer of this size: {}", Dump());
+    THIMBLE_CHECK(value.has_value(), "not an integer that fits the type: {}", Dump());
     return *value;
   } else if constexpr (std::floating_point<T>) {
     return static_cast<T>(number());

@@ -1,4 +1,4 @@
-// Members of JSON objects that come from files, taken over without trust.
+// Reads members of JSON objects that come from files; nothing about them is trusted.
 #pragma once
 
 #include <concepts>
@@ -10,7 +10,8 @@
 
 namespace thimble {
 
-// Each says whether the JSON is what the member wants and, if it is, takes it over.
+// Each assigns the JSON value to its second argument and returns true, or returns false if the kind
+// does not match.
 inline bool FromJson(const Json& json, std::string& text) {
   if (!json.is_string()) return false;
   text = json.text();
@@ -26,12 +27,12 @@ inline bool FromJson(const Json& json, double& number) {
   number = json.number();
   return true;
 }
-// null where it is not known.
+// null becomes nullopt.
 inline bool FromJson(const Json& json, std::optional<double>& number) {
   number.reset();
   return json.is_null() || FromJson(json, number.emplace());
 }
-// Whole numbers that the type can hold.
+// Integers that fit the type.
 template <std::integral T>
 bool FromJson(const Json& json, T& number) {
   const std::optional<T> value = json.integer<T>();
@@ -39,15 +40,15 @@ bool FromJson(const Json& json, T& number) {
   return value.has_value();
 }
 
-// The other way.
+// The reverse of FromJson.
 template <class T>
 Json ToJson(const T& member) {
   return member;
 }
 inline Json ToJson(const std::optional<double>& number) { return number ? Json(*number) : Json(); }
 
-// What each wants, for messages.
-inline const char* ExpectedOf(const std::string&) { return "a text"; }
+// The expected kind, for messages.
+inline const char* ExpectedOf(const std::string&) { return "a string"; }
 inline const char* ExpectedOf(const bool&) { return "true or false"; }
 inline const char* ExpectedOf(const double&) { return "a number"; }
 inline const char* ExpectedOf(const std::optional<double>&) { return "a number or null"; }

@@ -1,5 +1,5 @@
 // Replaces malloc, its relatives and mmap for the program that links this file, to count the calls;
-// see allocation_counter.h. The work itself is done by the C library's own entry points.
+// see allocation_counter.h. The C library's own entry points do the allocating.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 
-// Sanitizers own malloc; they offer a hook instead.
+// Sanitizers replace malloc themselves; they offer a hook instead.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*malloc_hook)(const volatile void*,
                                                                              size_t),
                                                          void (*free_hook)(const volatile void*));

@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// Longer words are no slips of a pen; bounds the work on hostile input.
+// Longer words are not typing errors; the limit also bounds the work on hostile input.
 constexpr size_t kLongestWord = 64;
 
 std::string LowerCase(std::string_view text) {
@@ -21,7 +21,7 @@ std::string LowerCase(std::string_view text) {
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Distances between the beginnings of both words, of which the last three rows are kept.
+  // Distances between prefixes of both words; only the last three rows are kept.
   std::vector<size_t> before_last(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);
   std::vector<size_t> row(b.size() + 1);
@@ -47,7 +47,7 @@ std::string NearestName(std::string_view word, const std::vector<std::string>& n
   std::string found;
   for (const std::string& name : names) {
     const size_t distance = EditDistance(lower, LowerCase(name));
-    // Replacing every letter is no resemblance.
+    // A name that differs in every letter is not similar.
     if (distance >= nearest || distance >= name.size()) continue;
     nearest = distance;
     found = name;

@@ -1,7 +1,7 @@
-// How a batch is cut into parts of at most so many samples: as few parts as possible, sizes that
-// differ by one at most, the larger parts first. Seven samples in parts of at most three are 3, 2
-// and 2. Microbatching and ghost batch norm share the rule, so that their parts are the same.
-// constexpr, so that CPU and GPU share it.
+// Splits a batch into parts of limited size: as few parts as possible, sizes that differ by at most
+// one, larger parts first. Seven samples in parts of at most three are 3, 2 and 2. Microbatching
+// and ghost batch norm share the rule, so that their parts are the same. constexpr, so that CPU and
+// GPU share it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct NearlyEqualParts {
     const int64_t in_larger = total % parts * (size + 1);
     return index < in_larger ? index / (size + 1) : total % parts + (index - in_larger) / size;
   }
-  // How much of the whole part i is: 1 where it is the only one. Requires a total above zero.
+  // The fraction of the total in part i, in (0, 1]. Requires a total above zero.
   constexpr double Share(int64_t i) const {
     return static_cast<double>(Size(i)) / static_cast<double>(total);
   }
@@ -32,10 +32,9 @@ struct NearlyEqualParts {
   constexpr int64_t LargestSize() const { return Size(0); }
 };
 
-// Cuts `total`, zero or more, into parts of at most `largest`, one or more. Of nothing there is one
-// empty part.
+// Splits `total` >= 0 into parts of at most `largest` >= 1. A total of 0 gives one empty part.
 constexpr NearlyEqualParts CutNearlyEqually(int64_t total, int64_t largest) {
-  // Not (total + largest - 1) / largest: `largest` may be any number that a user can type.
+  // (total + largest - 1) / largest could overflow: `largest` may be any number that a user types.
   const int64_t parts = total / largest + (total % largest != 0 ? 1 : 0);
   return {total, parts == 0 ? 1 : parts};
 }

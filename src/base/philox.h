@@ -1,6 +1,6 @@
-// Counter-based random numbers (Philox4x32-10): the number is a pure function of key and counter,
-// so every draw can be repeated from (seed, purpose, step, sample, element) and none is ever
-// stored. constexpr, so that CPU and GPU draw with the same code.
+// Counter-based random numbers (Philox4x32-10): each number is a pure function of key and counter,
+// so every draw can be recomputed from (seed, purpose, step, sample, element) and none is stored.
+// constexpr, so that CPU and GPU run the same code.
 #pragma once
 
 #include <array>
@@ -42,12 +42,12 @@ constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 2> key,
   return counter;
 }
 
-// The numbers of one seed and purpose. A value type: copying it copies nothing but the key.
+// The numbers of one seed and purpose. A value type that holds only the key.
 class RandomSource {
  public:
   constexpr RandomSource(uint64_t seed, RandomPurpose purpose) {
-    // One Philox call mixes seed and purpose into the key, so that neighbouring seeds share
-    // nothing.
+    // One Philox call mixes seed and purpose into the key, so that neighbouring seeds give
+    // unrelated numbers.
     const auto mixed = Philox4x32({static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
                                   {static_cast<uint32_t>(purpose), 0, 0, 0});
     key_ = {mixed[0], mixed[1]};
@@ -67,7 +67,7 @@ class RandomSource {
 // In [0, 1): 24 random bits, so every value is exact in a float.
 constexpr float UniformFloat(uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24F; }
 
-// In [0, bound) without modulo bias worth mentioning (multiply-shift; bias <= bound / 2^32).
+// In [0, bound), by multiply-shift; the bias is at most bound / 2^32.
 constexpr uint32_t UniformBelow(uint32_t word, uint32_t bound) {
   return static_cast<uint32_t>((static_cast<uint64_t>(word) * bound) >> 32);
 }

@@ -11,14 +11,15 @@ namespace {
 
 // Longer names are cut in messages.
 constexpr size_t kQuotedBytes = 80;
-// Of a message: enough for any of ours, and for what was wrong in one that quotes a whole file.
+// Bytes kept from the start of a message: enough for any message of Thimble, and for the reason in
+// a message that quotes a whole file.
 constexpr size_t kFirstBytes = 1200;
 constexpr size_t kLastBytes = 300;
 
-// Whether a character of UTF-8 goes on with this byte.
+// Whether this byte continues a UTF-8 character.
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// Without the middle where it is too long; characters stay whole.
+// Cuts out the middle of a line that is too long, at character boundaries.
 std::string WithoutMiddle(std::string line) {
   if (line.size() <= kFirstBytes + kLastBytes) return line;
   size_t first = kFirstBytes;

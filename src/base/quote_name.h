@@ -1,4 +1,4 @@
-// Names and texts from files in messages.
+// Makes names and texts from files safe to show in messages.
 #pragma once
 
 #include <string>
@@ -6,12 +6,12 @@
 
 namespace thimble {
 
-// A name from a file in quotes, on one line and shortened, fit for a message. Whatever is no
-// printable ASCII is escaped as in JSON.
+// A name from a file, quoted, shortened and on one line. Everything except printable ASCII is
+// escaped as in JSON.
 std::string QuoteName(std::string_view name);
 
-// The same text without line breaks: control characters become \x0a and the like. Longer ones than
-// any message of ours (1,500 bytes) lose their middle.
+// The text on one line: control characters become \x0a and the like. The middle of texts above
+// 1,500 bytes, longer than any message of Thimble, is cut out.
 std::string OneLine(std::string_view text);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// Result<T>: a value, or an Error that says what was got, what was expected and where.
-// For everything that input, files or the machine can do wrong. Programmer errors use check.h.
+// Result<T>: a value, or an Error that says what was got, what was expected and where. For bad
+// input, file errors and system failures. Programming errors use check.h.
 #pragma once
 
 #include <optional>
@@ -48,7 +48,7 @@ inline Error WithContext(const std::string& context, Error error) {
 }
 
 namespace internal {
-// value() of a failed Result, error() of one that succeeded: the programmer was wrong.
+// Abort: value() of a failed Result, error() of one that succeeded.
 [[noreturn]] void NoValue(const Error& error);
 [[noreturn]] void NoError();
 }  // namespace internal

@@ -12,15 +12,15 @@ constexpr std::string_view kMark = "crc64:";
 constexpr std::string_view kTomlLine = "# checksum ";
 constexpr size_t kDigits = 16;
 
-// Where the digits of the text's seal begin; npos where it has none. The last one counts: the seal
-// is written behind everything else.
+// Where the digits of the text's seal begin; npos if it has none. The last seal counts, because it
+// is written at the end.
 size_t DigitsOfSeal(std::string_view text) {
   const size_t mark = text.rfind(kMark);
   if (mark == std::string_view::npos || text.size() - mark < kOpenSeal.size()) return text.npos;
   return mark + kMark.size();
 }
 
-// The checksum that the text's seal should say.
+// The checksum that the text's seal should contain.
 uint64_t ChecksumOf(std::string_view text, size_t digits) {
   Crc64 checksum;
   checksum.Append(text.substr(0, digits));
@@ -68,7 +68,7 @@ Result<void> CheckSeal(std::string_view text) {
   const std::string expected = FormatSeal(ChecksumOf(text, digits));
   if (seal == expected) return {};
   return BadInput(
-      fmt::format("is damaged or was edited: its checksum is {}, it says {}", expected, seal));
+      fmt::format("is damaged or was edited: its checksum is {}, it records {}", expected, seal));
 }
 
 Result<std::string> ReadSealedFile(const std::string& path, int64_t max_bytes) {

@@ -23,10 +23,10 @@ void NoteOutputError() {
 void ProtectStandardStreams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // open() takes the lowest free descriptor, which is this one. Opened the wrong way round, so
-    // that using the stream fails as it does where it is closed.
+    // open() takes the lowest free descriptor, which is this one. The access mode is reversed, so
+    // that using the stream fails as it does on a closed one.
     const int mode = descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", mode) != descriptor) ::_exit(1);  // nobody could be told
+    if (::open("/dev/null", mode) != descriptor) ::_exit(1);  // no stream to report it on
   }
   std::signal(SIGPIPE, SIG_IGN);
 }

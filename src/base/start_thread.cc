@@ -23,7 +23,7 @@ Result<std::thread> StartThread(std::string_view what, std::string_view advice,
   } catch (const std::system_error& error) {
     const int threads = NumThreads();
     return Failed(
-        fmt::format("cannot start {}: {}; this process has {} thread{} and was given no more; {}",
+        fmt::format("cannot start {}: {}; this process has {} thread{} and may start no more; {}",
                     what, error.code().message(), threads, threads == 1 ? "" : "s", advice));
   }
 }

@@ -1,4 +1,4 @@
-// StartThread: a thread, or why the system gives none.
+// StartThread: starts a thread, or says why the system refuses one.
 #pragma once
 
 #include <functional>
@@ -9,14 +9,14 @@
 
 namespace thimble {
 
-// Starts a thread that runs `body`. kFailed where the system gives none; the message says what
-// could not be started, how many threads this process has, and then `advice`:
+// Starts a thread that runs `body`. kFailed if the system refuses; the message says what could not
+// be started, how many threads this process has, and then `advice`:
 //   cannot start worker thread 3 of 7: Resource temporarily unavailable; this process has 3 threads
-//   and was given no more; try --threads 3
+//   and may start no more; try --threads 3
 Result<std::thread> StartThread(std::string_view what, std::string_view advice,
                                 std::function<void()> body);
 
-// Threads that this process has now; 0 where the system does not tell.
+// Number of threads in this process; 0 if unknown.
 int NumThreads();
 
 }  // namespace thimble

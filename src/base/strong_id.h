@@ -1,4 +1,4 @@
-// Ids as distinct types: a ValueId cannot be passed where a NodeId is wanted.
+// Ids as distinct types: a ValueId cannot be passed as a NodeId.
 #pragma once
 
 #include <compare>
@@ -10,7 +10,7 @@ namespace thimble {
 template <class Tag>
 class StrongId {
  public:
-  constexpr StrongId() = default;  // an id that names nothing
+  constexpr StrongId() = default;  // an invalid id
   constexpr explicit StrongId(size_t index) : index_(static_cast<uint32_t>(index)) {}
 
   constexpr bool valid() const { return index_ != kNone; }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-// The place behind a string that begins here; one that does not end, ends with its line.
+// The position after the string that begins at `begin`; an unterminated one ends with its line.
 size_t BehindString(std::string_view text, size_t begin) {
   const char quote = text[begin];
   const std::string_view triple = text.substr(begin, 3);

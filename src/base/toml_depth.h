@@ -1,4 +1,4 @@
-// How deep the keys of a TOML text go, before anybody parses it.
+// Checks how many parts the keys of a TOML text have, before it is parsed.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +6,12 @@
 
 namespace thimble {
 
-// toml++ calls itself as often as a dotted key ("a.b.c") has parts: a long one would overflow the
-// stack. No file of ours needs more than this.
+// toml++ recurses once per part of a dotted key ("a.b.c"): a long key would overflow the stack. No
+// file of Thimble needs more parts than this.
 inline constexpr int kMaxKeyParts = 32;
 
-// The line, from 1, of the first key with more parts; 0 where there is none. Looks at no more than
-// quotes, comments and punctuation; what is wrong otherwise is the parser's to say.
+// The line, from 1, of the first key with more parts; 0 if there is none. Looks only at quotes,
+// comments and punctuation; other errors are left to the parser.
 int64_t LineOfDeepKey(std::string_view text);
 
 }  // namespace thimble

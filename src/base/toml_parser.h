@@ -1,14 +1,15 @@
-// toml++ as every reader of TOML takes it. For sources only: users need not have the library.
+// Includes toml++ with the settings that all of Thimble uses. Only for .cc files: users of the
+// headers need not have the library.
 //
 // Version 3.3 trusts its input in two places: it asserts (or tells clang to assume) that a key
-// follows "[[" before it reports that none does, and calls characters outside strings unreachable
-// that only look like white space in its table. Text from outside must neither abort nor mislead a
-// program, so both are taken back here.
+// follows "[[" before it reports a missing one, and marks as unreachable some characters outside
+// strings that its table takes for white space. Input must not abort or mislead the program, so
+// both are disabled here.
 #pragma once
 
 #include <cstdint>  // which a part of toml++ forgets
 
-// Header-only and without exceptions, whatever the system's build of the library is.
+// Header-only and without exceptions, however the system built the library.
 #define TOML_EXCEPTIONS 0
 #define TOML_HEADER_ONLY 1
 #include <toml++/impl/preprocessor.h>

@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// Bytes of the character that begins with `lead`; 0 where none does.
+// Bytes of a character that begins with `lead`; 0 if none does.
 size_t CharacterBytes(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead < 0xE0) return 2;
@@ -17,7 +17,8 @@ size_t CharacterBytes(unsigned char lead) {
 
 // Requires that the lead byte announces text.size() bytes, more than one.
 bool IsCharacter(std::string_view text) {
-  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};  // anything below is overlong
+  constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800,
+                                    0x10000};  // smaller code points are overlong
   uint32_t code = static_cast<unsigned char>(text.front()) & (0x7FU >> text.size());
   for (const char c : text.substr(1)) {
     const auto byte = static_cast<unsigned char>(c);

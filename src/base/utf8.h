@@ -1,4 +1,4 @@
-// UTF-8: what JSON and TOML take as text.
+// UTF-8 validation, for JSON and TOML.
 #pragma once
 
 #include <string_view>

@@ -33,7 +33,7 @@ constexpr std::string_view Name(DType dtype) {
   return "?";
 }
 
-// The stored type whose elements are T, const or not.
+// The DType for elements of type T, const or not.
 template <class T>
 constexpr DType DTypeOf() {
   using Element = std::remove_const_t<T>;

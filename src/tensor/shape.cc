@@ -9,9 +9,10 @@
 namespace thimble {
 
 Shape::Shape(std::span<const int64_t> dims) : rank_(dims.size()) {
-  THIMBLE_CHECK(dims.size() <= kMaxRank, "rank {} is more than {}", dims.size(), kMaxRank);
+  THIMBLE_CHECK(dims.size() <= kMaxRank, "rank {} exceeds the maximum of {}", dims.size(),
+                kMaxRank);
   for (size_t axis = 0; axis < rank_; ++axis) {
-    THIMBLE_CHECK(dims[axis] >= 0, "dimension {} is {}", axis, dims[axis]);
+    THIMBLE_CHECK(dims[axis] >= 0, "dimension {} is negative: {}", axis, dims[axis]);
     dims_[axis] = dims[axis];
   }
 }

@@ -25,7 +25,7 @@ class Shape {
   int64_t operator[](size_t axis) const { return dims_[axis]; }
   std::span<const int64_t> dims() const { return {dims_.data(), rank_}; }
 
-  // Product of all dimensions. Requires that it fits; CheckedElements tells.
+  // Product of all dimensions. Requires that it fits an int64_t; CheckedElements checks.
   int64_t elements() const;
   std::optional<int64_t> CheckedElements() const;
 

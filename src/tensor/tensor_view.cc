@@ -7,8 +7,9 @@
 namespace thimble {
 
 void FailForOtherType(DType stored, DType asked_for) {
-  CheckFailed(__FILE__, __LINE__, "stored == asked_for",
-              fmt::format("a tensor of {} was taken for one of {}", Name(stored), Name(asked_for)));
+  CheckFailed(
+      __FILE__, __LINE__, "stored == asked_for",
+      fmt::format("a tensor of {} was accessed as one of {}", Name(stored), Name(asked_for)));
 }
 
 }  // namespace thimble

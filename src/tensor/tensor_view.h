@@ -1,5 +1,5 @@
-// TensorView: where a tensor lies, its type and its shape. Owns nothing; always dense, row-major.
-// GPU code includes this header, so it must not need fmt.
+// TensorView: a tensor's address, type and shape. Owns nothing; always dense, row-major. GPU code
+// includes this header, so it must not need fmt.
 #pragma once
 
 #include <cstddef>
@@ -21,14 +21,14 @@ struct TensorView {
   size_t size_bytes() const { return static_cast<size_t>(shape.elements()) * SizeBytes(dtype); }
   std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data), size_bytes()}; }
 
-  // The first element. T must be the stored type; aborts otherwise, for a wrong one would read and
-  // write beside the tensor. For once per kernel, not once per element.
+  // The first element. T must be the stored type; aborts otherwise, because a wrong type would
+  // access memory outside the tensor. Meant to be called once per kernel, not once per element.
   template <class T>
   T* DataAs() const {
     if (dtype != DTypeOf<T>()) FailForOtherType(dtype, DTypeOf<T>());
     return static_cast<T*>(data);
   }
-  // All elements, likewise.
+  // All elements, with the same check.
   template <class T>
   std::span<T> As() const {
     return {DataAs<T>(), static_cast<size_t>(shape.elements())};

@@ -98,7 +98,7 @@ TEST(ByteSize, RejectsWhatNoMachineHas) {
     const auto parsed = ParseByteSize(text);
     ASSERT_FALSE(parsed.ok()) << text;
     EXPECT_EQ(parsed.error().message,
-              fmt::format("'{}' is too large a size; at most 8192TiB", text));
+              fmt::format("'{}' is too large; expected at most 8192TiB", text));
   }
 }
 

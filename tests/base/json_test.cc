@@ -23,13 +23,13 @@ TEST(ParseJson, TakesWhatIsJson) {
 }
 
 TEST(ParseJson, WhateverIsWrongIsBadInput) {
-  EXPECT_EQ(ErrorOf("{"), "is torn or no JSON: byte 2 is unexpected");
-  EXPECT_EQ(ErrorOf(""), "is torn or no JSON: byte 1 is unexpected");
+  EXPECT_EQ(ErrorOf("{"), "is truncated or not JSON: byte 2 is unexpected");
+  EXPECT_EQ(ErrorOf(""), "is truncated or not JSON: byte 1 is unexpected");
   EXPECT_EQ(ErrorOf("{\"a\": 1e999}"), "has a number that is too large");
   EXPECT_EQ(ErrorOf("[-1e999]"), "has a number that is too large");
-  EXPECT_EQ(ErrorOf("\"\xff\""), "is torn or no JSON: byte 2 is unexpected");
+  EXPECT_EQ(ErrorOf("\"\xff\""), "is truncated or not JSON: byte 2 is unexpected");
   EXPECT_EQ(ErrorOf(std::string(100'000, '[')), "byte 16: expected at most 16 nested brackets");
-  EXPECT_EQ(ErrorOf("\"\\ud800\""), "is torn or no JSON: byte 8 is unexpected");
+  EXPECT_EQ(ErrorOf("\"\\ud800\""), "is truncated or not JSON: byte 8 is unexpected");
 }
 
 // Whole numbers that no integer holds become doubles; readers of members refuse them.
@@ -102,10 +102,10 @@ TEST(Json, WhatIsNotUtf8IsReplaced) {
 TEST(JsonDeathTest, WrongKindsAreTheProgrammersFault) {
   const Json json{{"a", "text"}};
   EXPECT_DEATH(json["b"], "no member 'b'");
-  EXPECT_DEATH(json["a"].number(), "no number");
+  EXPECT_DEATH(json["a"].number(), "expected a number");
   EXPECT_DEATH(json["a"][0], "no element 0");
-  EXPECT_DEATH(Json(300).get<int8_t>(), "no integer of this size");
-  EXPECT_DEATH(Json(1).push_back(2), "no array");
+  EXPECT_DEATH(Json(300).get<int8_t>(), "not an integer that fits the type");
+  EXPECT_DEATH(Json(1).push_back(2), "expected an array");
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ TEST(StartThread, SaysWhatCouldNotBeStarted) {
   EXPECT_EQ(thread.error().kind, ErrorKind::kFailed);
   EXPECT_THAT(thread.error().message,
               testing::MatchesRegex("cannot start the reader: .*; this process has [0-9]+ threads? "
-                                    "and was given no more; try without"));
+                                    "and may start no more; try without"));
   ExpectNumThreads(before);
 }
 

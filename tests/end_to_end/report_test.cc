@@ -98,7 +98,7 @@ TEST_F(ReportEndToEnd, WhatIsNoRun) {
   ExpectRefusal("report @/run @/nothing --out @/x.html", 2, "nothing: is no run folder");
   EXPECT_FALSE(std::filesystem::exists(At("x.html")));
   Put(At("run/plan.json"), "{\"arena_bytes\":1,\"plans\":[{}]}");
-  ExpectRefusal("report @/run", 2, "run/plan.json: plans[0].name: expected a text");
+  ExpectRefusal("report @/run", 2, "run/plan.json: plans[0].name: expected a string");
   ExpectRefusal("report @/run --no-such-option", 2, "--no-such-option");
 }
 

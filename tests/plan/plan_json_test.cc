@@ -64,7 +64,7 @@ TEST_F(PlanJsonTest, NamesTheFirstThingThatIsWrong) {
   EXPECT_THAT(ErrorAfter([](Json& json) { json["plans"] = Json::EmptyArray(); }),
               HasSubstr("at least one plan"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["name"] = 7; }),
-              HasSubstr("plans[0].name: expected a text"));
+              HasSubstr("plans[0].name: expected a string"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json).erase("steps"); }),
               HasSubstr("plans[0].steps: expected a list"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["steps"][2] = "no"; }),
@@ -115,7 +115,7 @@ TEST_F(PlanJsonTest, TornFilesAreRefused) {
     const auto torn = ProgramRecordFromJson(std::string_view(text).substr(0, length));
     ASSERT_FALSE(torn.ok()) << length;
     // The first byte that is missing, or the word before it that ends too early.
-    EXPECT_THAT(torn.error().message, testing::StartsWith("is torn or no JSON: byte "));
+    EXPECT_THAT(torn.error().message, testing::StartsWith("is truncated or not JSON: byte "));
   }
 }
 

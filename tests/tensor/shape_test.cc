@@ -32,10 +32,12 @@ TEST(Shape, CheckedElementsOfEmptyTensorIsZero) {
   EXPECT_EQ((Shape{0, 1LL << 40, 1LL << 40}).CheckedElements(), 0);
 }
 
-TEST(ShapeDeathTest, RejectsNegativeSizes) { EXPECT_DEATH((Shape{2, -1}), "dimension 1 is -1"); }
+TEST(ShapeDeathTest, RejectsNegativeSizes) {
+  EXPECT_DEATH((Shape{2, -1}), "dimension 1 is negative: -1");
+}
 
 TEST(ShapeDeathTest, RejectsTooManyDimensions) {
-  EXPECT_DEATH((Shape{1, 1, 1, 1, 1, 1}), "rank 6 is more than 5");
+  EXPECT_DEATH((Shape{1, 1, 1, 1, 1, 1}), "rank 6 exceeds the maximum of 5");
 }
 
 }  // namespace

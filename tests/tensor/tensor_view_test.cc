@@ -20,15 +20,15 @@ TEST(TensorView, GivesItsElements) {
 TEST(TensorViewDeathTest, RefusesAnotherType) {
   std::array<uint8_t, 4> bytes = {};
   const TensorView view{bytes.data(), DType::kU8, Shape{4}};
-  EXPECT_DEATH(view.As<float>(), "a tensor of u8 was taken for one of f32");
-  EXPECT_DEATH(view.DataAs<const int32_t>(), "a tensor of u8 was taken for one of i32");
+  EXPECT_DEATH(view.As<float>(), "a tensor of u8 was accessed as one of f32");
+  EXPECT_DEATH(view.DataAs<const int32_t>(), "a tensor of u8 was accessed as one of i32");
 }
 
 // Numbers of the same size are others nevertheless.
 TEST(TensorViewDeathTest, RefusesAnotherTypeOfTheSameSize) {
   std::array<float, 4> numbers = {};
   const TensorView view{numbers.data(), DType::kF32, Shape{4}};
-  EXPECT_DEATH(view.As<int32_t>(), "a tensor of f32 was taken for one of i32");
+  EXPECT_DEATH(view.As<int32_t>(), "a tensor of f32 was accessed as one of i32");
 }
 
 }  // namespace

@@ -111,7 +111,7 @@ TEST_F(ReportWriterTest, AReportThatFailsIsAMessage) {
   writer.OnFinish({});
   ASSERT_EQ(listener.messages.size(), 2U);
   EXPECT_EQ(listener.messages[0],
-            "no report: " + folder_ + "/plan.json: is torn or no JSON: byte 2 is unexpected");
+            "no report: " + folder_ + "/plan.json: is truncated or not JSON: byte 2 is unexpected");
 }
 
 // Drawing the report in this process may itself raise the peak of the process; under a sanitizer,

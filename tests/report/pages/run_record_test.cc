@@ -75,7 +75,7 @@ TEST_F(RunRecordTest, WrongFilesAreNamedWithTheirPlace) {
   EXPECT_EQ(Refusal(), folder_ + "/metrics.jsonl: line 2: expected a JSON object");
   Put(folder_ + "/metrics.jsonl", "");
   Put(folder_ + "/summary.json", "{");
-  EXPECT_EQ(Refusal(), folder_ + "/summary.json: is torn or no JSON: byte 2 is unexpected");
+  EXPECT_EQ(Refusal(), folder_ + "/summary.json: is truncated or not JSON: byte 2 is unexpected");
 }
 
 // Cut anywhere, a plan or a summary is refused, never half believed.

@@ -118,16 +118,16 @@ TEST(Metrics, SummaryOfOlderRunsHasNoCommand) {
   json.erase("version");
   EXPECT_TRUE(SummaryFromJson(json.Dump()).ok());
   json["command"] = 1;
-  EXPECT_EQ(SummaryFromJson(json.Dump()).error().message, "command: expected a text");
+  EXPECT_EQ(SummaryFromJson(json.Dump()).error().message, "command: expected a string");
 }
 
 TEST(Metrics, WrongSummaries) {
-  EXPECT_EQ(SummaryFromJson("").error().message, "is torn or no JSON: byte 1 is unexpected");
+  EXPECT_EQ(SummaryFromJson("").error().message, "is truncated or not JSON: byte 1 is unexpected");
   EXPECT_EQ(SummaryFromJson("[1]").error().message, "is not a JSON object");
-  EXPECT_EQ(SummaryFromJson("{}").error().message, "run_folder: expected a text");
+  EXPECT_EQ(SummaryFromJson("{}").error().message, "run_folder: expected a string");
   const std::string good = SummaryJson({}, {});
   EXPECT_EQ(SummaryFromJson(good.substr(0, good.size() / 2)).error().message,
-            fmt::format("is torn or no JSON: byte {} is unexpected", good.size() / 2 + 1));
+            fmt::format("is truncated or not JSON: byte {} is unexpected", good.size() / 2 + 1));
   const auto message_with = [&](const char* name, const Json& value) {
     Json json = ParseJson(good).value();
     json[name] = value;

@@ -1,5 +1,5 @@
-// BatchParts: the batches of training cut into parts, which are numbered through over all steps.
-// The same images in the same order as without parts.
+// BatchParts: splits training batches into parts, numbered consecutively over all steps. The images
+// and their order are the same as without parts.
 //
 //   batch 7 in parts of at most 3:   part   0 1 2 | 3 4 5 | …
 //                                    step   0     | 1     | …
@@ -16,7 +16,7 @@ struct BatchPart {
   int64_t step = 0;
   BatchRange range;   // the images of the part
   int64_t batch = 0;  // images of the whole batch
-  int64_t seen = 0;   // of them in earlier parts
+  int64_t seen = 0;   // images of the batch in earlier parts
 
   bool last() const { return seen + range.count == batch; }
   friend bool operator==(const BatchPart&, const BatchPart&) = default;
@@ -24,7 +24,7 @@ struct BatchPart {
 
 class BatchParts final : public BatchSource {
  public:
-  // `cut` says in what parts a batch of so many samples is. `batches` must outlive this.
+  // `cut` returns the parts of a batch of `samples` samples. `batches` must outlive this.
   BatchParts(const TrainBatches& batches, FunctionRef<NearlyEqualParts(int64_t samples)> cut);
 
   BatchPart PartAt(int64_t part) const;
@@ -40,7 +40,7 @@ class BatchParts final : public BatchSource {
 
  private:
   const TrainBatches& batches_;
-  NearlyEqualParts full_;  // of all steps but the last one of an epoch
+  NearlyEqualParts full_;  // parts of every step except the last of an epoch
   NearlyEqualParts last_;
   int64_t parts_per_epoch_ = 1;
 };

@@ -13,10 +13,11 @@ void CheckRoom(int64_t count, int64_t image_bytes, std::span<uint8_t> images,
                std::span<int32_t> labels) {
   THIMBLE_CHECK(std::ssize(images) >= count * image_bytes, "{} bytes for {} images of {} bytes",
                 images.size(), count, image_bytes);
-  THIMBLE_CHECK(std::ssize(labels) >= count, "room for {} of {} labels", labels.size(), count);
+  THIMBLE_CHECK(std::ssize(labels) >= count, "space for {} labels, expected {}", labels.size(),
+                count);
 }
 
-// Image `i` of a batch.
+// The pixels of image `i` of a batch.
 std::span<uint8_t> PixelsAt(std::span<uint8_t> images, int64_t i, int64_t image_bytes) {
   return images.subspan(static_cast<size_t>(i * image_bytes), static_cast<size_t>(image_bytes));
 }
@@ -64,8 +65,8 @@ void TrainBatches::Samples(int64_t step, std::span<int32_t> samples) const {
 }
 
 void TrainBatches::SamplesOf(const BatchRange& range, std::span<int32_t> samples) const {
-  THIMBLE_CHECK(std::ssize(samples) == range.count, "room for {} of {} indices", samples.size(),
-                range.count);
+  THIMBLE_CHECK(std::ssize(samples) == range.count, "space for {} indices, expected {}",
+                samples.size(), range.count);
   for (int64_t i = 0; i < range.count; ++i) {
     samples[static_cast<size_t>(i)] =
         static_cast<int32_t>(static_cast<uint32_t>(IndexOf(range, i)));

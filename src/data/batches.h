@@ -1,5 +1,5 @@
-// Batches: which images belong to which step. Everything is a function of the step, nothing of what
-// was read before, so any step can be repeated on its own and a resumed run goes on as if never
+// Batches: which images belong to which step. Everything depends on the step alone, not on earlier
+// reads, so any step can be repeated by itself and a resumed run continues as if it had never
 // stopped.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// What the prefetcher fills its slots from.
+// Where the prefetcher reads batches from.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -21,8 +21,7 @@ class BatchSource {
   // Images in the batch of `step`.
   virtual int64_t CountAt(int64_t step) const = 0;
   // Writes CountAt(step) images, (N, H, W, C), and labels to the beginning of the spans, which must
-  // have room for them; the rest is left alone. May be called by several threads at once; on
-  // success it allocates nothing.
+  // be large enough; the rest is unchanged. Thread-safe; allocates nothing on success.
   virtual Result<void> Fill(int64_t step, std::span<uint8_t> images,
                             std::span<int32_t> labels) const = 0;
 };
@@ -38,8 +37,8 @@ struct BatchRange {
 // ceil(images / batch): the last batch of an epoch may be smaller.
 int64_t StepsPerEpoch(int64_t images, int64_t batch);
 
-// Training: a new order in each epoch. Images are as the data set has them: they are augmented in
-// the graph, by draws that need their indices.
+// Training: a new order in each epoch. Images are not augmented here: the graph does that, with
+// random numbers that depend on the images' indices.
 class TrainBatches final : public BatchSource {
  public:
   // `dataset` must outlive this. Requires batch >= 1.
@@ -48,11 +47,11 @@ class TrainBatches final : public BatchSource {
   int64_t steps_per_epoch() const { return StepsPerEpoch(dataset_.size(), batch_); }
   // Requires step >= 0 and fewer than 2^32 epochs.
   BatchRange BatchAt(int64_t step) const;
-  // Writes the index in the data set of each image of the step or range, modulo 2^32. Requires as
-  // many elements as there are images.
+  // Writes the index in the data set of each image of the step or range, modulo 2^32. Requires one
+  // element per image.
   void Samples(int64_t step, std::span<int32_t> samples) const;
   void SamplesOf(const BatchRange& range, std::span<int32_t> samples) const;
-  // As Fill, for part of an epoch.
+  // Like Fill, for part of an epoch.
   Result<void> FillRange(const BatchRange& range, std::span<uint8_t> images,
                          std::span<int32_t> labels) const;
 
@@ -62,7 +61,7 @@ class TrainBatches final : public BatchSource {
                     std::span<int32_t> labels) const override;
 
  private:
-  // Of image `i` of a batch.
+  // The index in the data set of image `i` of a batch.
   int64_t IndexOf(const BatchRange& range, int64_t i) const;
 
   const ImageDataset& dataset_;
@@ -70,7 +69,7 @@ class TrainBatches final : public BatchSource {
   RandomSource shuffle_;
 };
 
-// Evaluation: every image once, in order, as it is. Steps are 0 .. num_steps() - 1.
+// Evaluation: every image once, in order, unchanged. Steps are 0 .. num_steps() - 1.
 class EvalBatches final : public BatchSource {
  public:
   // `dataset` must outlive this. Requires batch >= 1.

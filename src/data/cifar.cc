@@ -23,8 +23,7 @@ constexpr int64_t kPlane = kCifarSide * kCifarSide;
 constexpr int64_t kPixelBytes = kPlane * kCifarChannels;
 constexpr int64_t kMaxLabelBytes = 2;
 
-// How one version lays out its records. The last label byte is the class; the others are checked
-// only.
+// The record layout of one version. The last label byte is the class; the others are only checked.
 struct Layout {
   std::string_view name;
   std::vector<int> label_ranges;  // number of values of each label byte
@@ -145,7 +144,7 @@ class CifarDataset final : public ImageDataset {
     THIMBLE_TRY(
         reader.ReadAt(index * layout_.record_bytes(),
                       std::span(record).first(static_cast<size_t>(layout_.record_bytes()))));
-    // Again, because the file may have changed since it was opened.
+    // Checked again, because the file may have changed since it was opened.
     THIMBLE_TRY(CheckLabels(layout_, reader, index, record.data()));
     label = std::to_integer<int32_t>(record[layout_.label_bytes() - 1]);
     const std::byte* planes = record.data() + layout_.label_bytes();  // (C, H, W)

@@ -1,6 +1,6 @@
 // CIFAR-10 and CIFAR-100 in their binary versions: records of one or two label bytes and 3,072
 // pixel bytes (three planes of 32 x 32). Images are read from the files one record at a time;
-// nothing is kept.
+// nothing is cached.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct CifarData {
 };
 
 // Opens and checks the files of `folder`: they exist, hold whole records (any number of them), and
-// every label is in range. CIFAR-100 is labelled by its 100 fine classes. An error names file,
-// offset, what was found and what was expected.
+// every label is in range. CIFAR-100 uses its 100 fine labels. An error names file, offset, what
+// was found and what was expected.
 Result<CifarData> OpenCifar(CifarVersion version, const std::string& folder);
 
 // Of the published files.

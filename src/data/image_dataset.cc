@@ -68,16 +68,16 @@ Result<ImageData> OpenCifarData(CifarVersion version, std::string_view folder) {
 // A data set that --data can name.
 struct DatasetKind {
   std::string_view name;
-  std::string_view form;  // as help shows it; where the rest is in brackets, the name is enough
-  // `argument` is what follows the colon, empty where there is none.
+  std::string_view form;  // as shown in help; an argument in brackets is optional
+  // `argument` is the text after the colon, or empty.
   Result<ImageData> (*open)(std::string_view argument, const DataOptions& options);
-  // What is known without its files; nullptr where there are no files.
+  // Describes the data set without opening its files; nullptr if it has none.
   ImageDescription (*published)() = nullptr;
 
   bool needs_argument() const { return form.find('[') == std::string_view::npos; }
 };
 
-// All of them: a new one is one entry here.
+// All data sets; a new one is one entry here.
 constexpr DatasetKind kDatasets[] = {
     {"shapes", "shapes[:TRAIN[,TEST]]", OpenShapes},
     {"cifar10", "cifar10:DIR",
@@ -104,7 +104,7 @@ struct NamedDataset {
   std::string_view argument;
 };
 
-// "shapes:" and "cifar10:" name nothing after the colon.
+// "shapes:" and "cifar10:" have nothing after the colon.
 Result<NamedDataset> FindDataset(std::string_view spec) {
   const size_t colon = std::min(spec.find(':'), spec.size());
   const bool ends_in_colon = colon + 1 == spec.size();
@@ -169,7 +169,7 @@ Result<const ImageDataset*> FindPart(const ImageData& data, std::string_view par
   if (part != "validation") {
     return BadInput(fmt::format("part '{}': expected train, validation or test", part));
   }
-  if (data.validation == nullptr) return BadInput("part 'validation': needs --validation N");
+  if (data.validation == nullptr) return BadInput("part 'validation': requires --validation N");
   return data.validation.get();
 }
 

@@ -1,5 +1,5 @@
-// ImageDataset: labelled images of one size, read by index. OpenImageData turns what the user wrote
-// after --data into the data sets of a run.
+// ImageDataset: labelled images of one size, read by index. OpenImageData turns the argument of
+// --data into the data sets of a run.
 //
 //   auto data = OpenImageData("cifar10:/data/cifar-10-batches-bin", {.seed = 1, .validation =
 //   5000}); data->train->Read(17, pixels, label);
@@ -38,8 +38,7 @@ class ImageDataset {
   virtual int64_t size() const = 0;
 
   // Writes image `index` as (H, W, C) bytes and its label in [0, classes). Requires 0 <= index <
-  // size() and pixels.size() == image_bytes(). Any number of threads may call it at once; on
-  // success it allocates nothing.
+  // size() and pixels.size() == image_bytes(). Thread-safe; allocates nothing on success.
   virtual Result<void> Read(int64_t index, std::span<uint8_t> pixels, int32_t& label) const = 0;
 };
 
@@ -48,13 +47,13 @@ struct ImageData {
   std::unique_ptr<ImageDataset> train;
   std::unique_ptr<ImageDataset> validation;  // null without --validation
   std::unique_ptr<ImageDataset> test;
-  Augmentation augmentation = Augmentation::kNone;  // what the usual recipe does to `train`
-  // The same for the same images, wherever their files lie: "cifar10, 50000 training and 10000 test
-  // images, crc64:…"; before any are held out for validation.
+  Augmentation augmentation = Augmentation::kNone;  // of `train` in the usual recipe
+  // Identifies the images, independent of where their files are: "cifar10, 50000 training and 10000
+  // test images, crc64:…". Counts are before images are held out for validation.
   std::string identity;
 };
 
-// How many images there are.
+// Number of images in each part.
 struct ImageCounts {
   int64_t train = 0;
   int64_t validation = 0;
@@ -62,32 +61,32 @@ struct ImageCounts {
 };
 ImageCounts CountsOf(const ImageData& data);
 
-// What a plan has to know about a data set.
+// The properties of a data set that a plan depends on.
 struct ImageDescription {
   ImageFormat format;
   Augmentation augmentation = Augmentation::kNone;
   ImageCounts counts;
 };
 
-// By its name: "train", "validation" or "test". BadInput for others and for a validation set that
-// was not asked for.
+// Finds a part by name: "train", "validation" or "test". BadInput for other names, and for
+// "validation" without --validation.
 Result<const ImageDataset*> FindPart(const ImageData& data, std::string_view part);
 
 struct DataOptions {
   uint64_t seed = 0;
   // Images held out of the training set, chosen by the seed.
   int64_t validation = 0;
-  // Used by "shapes" where the specification names no sizes.
+  // Sizes for "shapes" if the specification gives none.
   int64_t shapes_train = 10000;
   int64_t shapes_test = 2000;
 };
 
-// `spec` names a data set and what it needs: "shapes:500,100", "cifar10:DIR" (DataForms lists all
+// `spec` names a data set and its argument: "shapes:500,100", "cifar10:DIR" (DataForms lists all
 // forms). BadInput for anything else, for impossible sizes, and for damaged files.
 Result<ImageData> OpenImageData(std::string_view spec, const DataOptions& options);
 
-// Of a published data set without its files, with the published numbers of images: its folder may
-// be missing here or left out ("cifar10"). Others are opened.
+// Describes a published data set without its files, with the published numbers of images: its
+// folder may be missing or omitted ("cifar10"). Other data sets are opened.
 Result<ImageDescription> DescribeImageData(std::string_view spec, const DataOptions& options);
 
 // All forms of a specification, as help shows them: "shapes[:TRAIN[,TEST]]|cifar10:DIR|…".

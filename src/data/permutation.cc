@@ -5,7 +5,7 @@
 namespace thimble {
 namespace {
 
-// Four rounds already pass for random where nobody attacks; twice as many make up for tiny grids.
+// Four rounds look random enough without an adversary; eight also do for tiny grids.
 constexpr uint32_t kRounds = 8;
 
 // Smallest s with s * s >= n.

@@ -1,8 +1,9 @@
 // A seeded permutation of [0, n) that is computed, not stored: shuffling a data set of any size
-// costs no memory, and any position of any epoch can be asked for on its own.
+// costs no memory, and any position of any epoch can be computed by itself.
 //
 // A Feistel network over a grid of about sqrt(n) by sqrt(n) cells permutes slightly more than n
-// numbers; walking on from those outside of [0, n) restricts it to them (Black and Rogaway, 2002).
+// numbers; applying it again to results outside [0, n) restricts it to [0, n) (cycle walking, Black
+// and Rogaway, 2002).
 #pragma once
 
 #include <cstdint>

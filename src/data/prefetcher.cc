@@ -9,21 +9,21 @@ namespace thimble {
 
 Prefetcher::Prefetcher(const BatchSource& source, std::span<const BatchBuffer> slots)
     : source_(source), slots_(slots.begin(), slots.end()) {
-  THIMBLE_CHECK(!slots_.empty(), "a prefetcher without slots");
+  THIMBLE_CHECK(!slots_.empty(), "prefetcher without slots");
 }
 
 Result<void> Prefetcher::Start(int64_t first_step, int64_t end_step) {
-  THIMBLE_CHECK(!thread_.joinable(), "the prefetcher runs already");
+  THIMBLE_CHECK(!thread_.joinable(), "the prefetcher is already running");
   THIMBLE_CHECK(0 <= first_step && first_step <= end_step, "steps {} to {}", first_step, end_step);
   // No other thread yet, so no lock.
   released_ = taken_ = filled_ = first_step;
   end_ = end_step;
   stopping_ = false;
   error_.reset();
-  THIMBLE_ASSIGN_OR_RETURN(thread_,
-                           StartThread("the thread that reads batches ahead",
-                                       "try --prefetch 0, which needs none, or fewer --threads",
-                                       [this] { ReadSteps(); }));
+  THIMBLE_ASSIGN_OR_RETURN(
+      thread_, StartThread("the thread that reads batches ahead",
+                           "try --prefetch 0, which needs no thread, or fewer --threads",
+                           [this] { ReadSteps(); }));
   return {};
 }
 
@@ -71,7 +71,7 @@ bool Prefetcher::WaitForFreeSlot() {
 
 void Prefetcher::ReadSteps() {
   while (WaitForFreeSlot()) {
-    // Only this thread changes filled_, and nobody else touches the slot until it has.
+    // Only this thread changes filled_, and no other thread accesses the slot until it has.
     const int64_t step = filled_;
     const BatchBuffer& slot = slots_[step % slots_.size()];
     const Result<void> result = source_.Fill(step, slot.images, slot.labels);

@@ -1,12 +1,12 @@
 // Prefetcher: one background thread that fills a ring of slots with the batches of coming steps,
-// while the trainer works on the present one. The slots are memory of the caller (they lie in the
-// arena).
+// while the trainer works on the current one. The caller owns the memory of the slots (it is part
+// of the arena).
 //
 //   Prefetcher prefetcher(batches, slots);
 //   THIMBLE_TRY(prefetcher.Start(first_step, end_step));
 //   for (int64_t step = first_step; step < end_step; ++step) {
 //     THIMBLE_ASSIGN_OR_RETURN(const BatchSlot batch, prefetcher.Next());
-//     ...                    // batch.images stay put
+//     ...                    // batch.images stays valid
 //     prefetcher.Release();  // ... until here
 //   }
 #pragma once
@@ -24,13 +24,13 @@
 
 namespace thimble {
 
-// Memory of one slot; both parts have room for the largest batch.
+// Memory of one slot; both spans are large enough for the largest batch.
 struct BatchBuffer {
   std::span<uint8_t> images;  // (N, H, W, C)
   std::span<int32_t> labels;  // (N)
 };
 
-// A batch that is ready: views of the used part of its slot.
+// A batch that has been read: views of the used part of its slot.
 struct BatchSlot {
   int64_t step = 0;
   int64_t count = 0;
@@ -48,34 +48,34 @@ class Prefetcher {
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // Begins to read the steps [first_step, end_step). kFailed where the system gives no thread, and
-  // then it is not running. Requires that it was not.
+  // Starts reading the steps [first_step, end_step). kFailed if the system refuses a thread; it is
+  // then not running. Must not be running already.
   Result<void> Start(int64_t first_step, int64_t end_step);
 
-  // Waits for the batch of the next step. An error of the source comes out here, after the batches
-  // that went well before it, and stays. Requires a Start, a step left, and fewer batches held than
-  // slots.
+  // Waits for the batch of the next step. An error of the source is returned here, after the
+  // batches read before it, and by every later call. Requires a Start, a remaining step, and fewer
+  // held batches than slots.
   Result<BatchSlot> Next();
 
-  // Gives back the batch held longest. Requires one to be held.
+  // Releases the batch held longest. Requires a held batch.
   void Release();
 
-  // Ends the thread without waiting for more than the batch it is reading; batches held become
-  // invalid. Start may follow. Does nothing where nothing runs.
+  // Ends the thread, waiting at most for the batch it is reading; held batches become invalid.
+  // Start may be called again. Does nothing if not running.
   void Stop();
 
  private:
   void ReadSteps();
-  // Waits for a free slot; false if there is nothing more to do.
+  // Waits for a free slot; returns false if there is nothing more to read.
   bool WaitForFreeSlot();
 
   const BatchSource& source_;
   const std::vector<BatchBuffer> slots_;
   std::thread thread_;
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
-  // Steps, always first <= released <= taken <= filled <= end. Step s lies in slot s mod slots.
+  // Steps, always first <= released <= taken <= filled <= end. Step s is in slot s mod slots.
   int64_t released_ = 0;
   int64_t taken_ = 0;
   int64_t filled_ = 0;

@@ -1,6 +1,7 @@
 // The ten classes of the data set "shapes" as signed distances to their outlines: negative inside,
 // positive outside. All fit into the unit circle around the origin and use only + - * min max sqrt,
-// whose results every IEEE machine agrees on, so that the images are the same bytes everywhere.
+// which give the same results on every IEEE machine, so that the images are the same bytes
+// everywhere.
 //
 // Mirroring left to right turns none of them into another class.
 #pragma once
@@ -25,8 +26,7 @@ enum class ShapeClass : int32_t {
 };
 inline constexpr int64_t kShapeClasses = 10;
 
-// Distance to an axis-parallel box in the larger coordinate; the corners of its level lines stay
-// sharp.
+// Chebyshev distance to an axis-parallel box, so that its level lines have sharp corners.
 inline float BoxDistance(float u, float v, float half_width, float half_height) {
   return std::max(std::abs(u) - half_width, std::abs(v) - half_height);
 }
@@ -61,8 +61,9 @@ struct PlusOutline {
   }
 };
 
-// A five-pointed star is where at most one of five half-planes is left: the second largest of their
-// distances decides. The lines pass cos(72 degrees) from the origin when the tips have distance 1.
+// A five-pointed star is the set of points outside at most one of five half-planes: the second
+// largest of their distances decides. The lines are cos(72 degrees) from the origin when the tips
+// have distance 1.
 struct StarOutline {
   float operator()(float u, float v) const {
     constexpr float kCos36 = 0.809017F;
@@ -81,7 +82,7 @@ struct StarOutline {
   }
 };
 
-// A disc less a smaller one that bites into its side.
+// A disc minus a smaller one that overlaps its side.
 struct CrescentOutline {
   float operator()(float u, float v) const {
     return std::max(CircleDistance(u, v, 0.95F), -CircleDistance(u - 0.45F, v, 0.75F));

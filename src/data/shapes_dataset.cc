@@ -12,28 +12,28 @@ namespace {
 
 constexpr int kShapesSide = 32;
 constexpr int kShapesChannels = 3;
-using Coverage =
-    std::array<float, kShapesSide * kShapesSide>;  // (H, W): how much of the pixel is figure, 0..1
+using Coverage = std::array<float, kShapesSide * kShapesSide>;  // (H, W): fraction of the pixel
+                                                                // covered by the figure
 
 // How the images vary. Chosen by experiment: after training on 10,000 images a linear classifier
-// has 33 % on the test split, a WideResNet-16-2 97 to 100 % (README.md). With radii of 8 to 12,
-// noise of 12 and a least contrast of 50 a linear one has 24 %, and 120 steps of 100 images give
-// only 95.6 %.
+// reaches 33 % on the test split, a WideResNet-16-2 97 to 100 % (README.md). With radii of 8 to 12,
+// noise of 12 and a minimum contrast of 50, a linear one reaches 24 %, and 120 steps of 100 images
+// give only 95.6 %.
 constexpr float kMinRadius = 9;  // pixels
 constexpr float kMaxRadius = 13;
 constexpr float kMaxHalfTurn = 0.27F;  // tangent of half the largest rotation: 30 degrees
-constexpr float kMinDark = 20;         // darker one of figure and ground, per channel
+constexpr float kMinDark = 20;         // the darker of figure and background, per channel
 constexpr float kMaxDark = 110;
 constexpr float kMinContrast = 60;
 constexpr float kMaxContrast = 125;
-constexpr float kBrightFigures = 0.7F;  // share of images whose figure is the brighter one
-constexpr float kMaxGradient = 20;      // change from the middle of the image to its edge
+constexpr float kBrightFigures = 0.7F;  // fraction of images whose figure is the brighter
+constexpr float kMaxGradient = 20;      // change from the centre of the image to its edge
 constexpr float kMaxNoise = 8;          // uniform, per byte
 
-// Counter space of one image: the scene's draws first, the noise far behind them.
+// Counter space of one image: the scene's random numbers first, the noise from here on.
 constexpr uint64_t kNoiseElement = 256;
 
-// A run of uniform numbers of one image.
+// The sequence of uniform random numbers of one image.
 class Draws {
  public:
   Draws(const RandomSource& source, uint32_t split, uint32_t index)
@@ -77,7 +77,7 @@ Scene DrawScene(Draws& draws) {
   // The unit circle around the figure stays inside the image.
   scene.center_x = draws.Between(scene.radius, kShapesSide - scene.radius);
   scene.center_y = draws.Between(scene.radius, kShapesSide - scene.radius);
-  // Rational points of the circle instead of sine and cosine, whose last bit depends on the
+  // Rational points on the circle instead of sine and cosine, whose last bit depends on the
   // library.
   const float half_turn = draws.Between(-kMaxHalfTurn, kMaxHalfTurn);
   const float scale = 1 / (1 + half_turn * half_turn);
@@ -89,7 +89,7 @@ Scene DrawScene(Draws& draws) {
   return scene;
 }
 
-// Signed distance to coverage: a pixel whose middle lies on the outline is half covered.
+// Signed distance to coverage: a pixel whose centre is on the outline is half covered.
 template <class Outline>
 void Cover(const Scene& scene, Outline outline, Coverage& coverage) {
   const float inverse_radius = 1 / scene.radius;
@@ -162,7 +162,7 @@ ShapesDataset::ShapesDataset(uint64_t seed, ShapesSplit split, int64_t size)
     : source_(seed, RandomPurpose::kShapes), split_(split), size_(size) {
   THIMBLE_CHECK(size >= 1 && size <= INT32_MAX, "a shapes data set of {} images", size);
   format_ = {kShapesSide, kShapesSide, kShapesChannels, kShapeClasses, {}, {}};
-  // Measured on 30,000 images; the channels are alike by construction.
+  // Measured on 30,000 images; all channels have the same distribution by construction.
   format_.mean.assign(kShapesChannels, 99.2);
   format_.std.assign(kShapesChannels, 53.0);
 }

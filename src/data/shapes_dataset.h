@@ -1,7 +1,7 @@
 // The data set "shapes": 32x32 colour images of ten geometric shapes, computed from (seed, split,
-// index) when they are read. Position, size, rotation, colours, which of figure and ground is
-// brighter, a gradient and noise are random, so that single pixels say little about the class,
-// while the outline says everything.
+// index) when they are read. Position, size, rotation, colours, whether figure or background is
+// brighter, a gradient and noise are random, so that single pixels say little about the class; only
+// the outline determines it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// Part of the random counter: no image of one split is computed from the numbers of another.
+// Part of the random counter, so that the splits share no random numbers.
 enum class ShapesSplit : uint32_t { kTrain = 0, kTest = 1 };
 
 class ShapesDataset final : public ImageDataset {

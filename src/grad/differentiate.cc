@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-// One run of Differentiate, and the view of the current node that gradient rules get.
+// One run of Differentiate; also the GradientBuilder that rules get for the current node.
 class Differentiator final : public GradientBuilder {
  public:
   Differentiator(Graph& graph, const OpRegistry& ops) : graph_(graph), ops_(ops) {}
@@ -40,7 +40,7 @@ class Differentiator final : public GradientBuilder {
     return graph_.node(node_).outputs[op_->OutputIndex(output)];
   }
   ValueId GradOf(std::string_view output) const override {
-    THIMBLE_CHECK(HasGrad(output), "no gradient arrives at '{}' of '{}'", output, op_->name());
+    THIMBLE_CHECK(HasGrad(output), "output '{}' of '{}' has no gradient", output, op_->name());
     return gradients_[Out(output).index()];
   }
   bool HasGrad(std::string_view output) const override {
@@ -62,7 +62,7 @@ class Differentiator final : public GradientBuilder {
                                {}});
     if (!outputs.ok()) {
       if (!failure_) failure_ = outputs.error();
-      // Any ids keep the rule going; its result is thrown away.
+      // An earlier error: any ids let the rule continue; its result is discarded.
       return std::vector<ValueId>(ops_.Get(op).outputs().size(), ValueId(0));
     }
     return *outputs;
@@ -81,7 +81,7 @@ class Differentiator final : public GradientBuilder {
   }
 
  private:
-  // A value is wanted if some entry of `wrt` leads to it.
+  // Marks the values that depend on some entry of `wrt`: their gradients are needed.
   void MarkWanted(const std::vector<ValueId>& wrt) {
     wanted_.assign(graph_.values.size(), false);
     for (ValueId value : wrt) wanted_[value.index()] = true;
@@ -135,7 +135,7 @@ class Differentiator final : public GradientBuilder {
   Graph& graph_;
   const OpRegistry& ops_;
   std::vector<bool> wanted_;
-  std::vector<ValueId> gradients_;  // by value; invalid where none arrived yet
+  std::vector<ValueId> gradients_;  // by value; invalid if none was added yet
   NodeId node_;
   const OpDef* op_ = nullptr;
   std::optional<Error> failure_;

@@ -1,5 +1,5 @@
 // Reverse-mode differentiation, graph to graph: appends the backward nodes that the ops' gradient
-// rules emit. Nothing is taped or hidden; what backward reads is an edge of the graph.
+// rules emit. There is no hidden tape; everything the backward pass reads is an edge of the graph.
 #pragma once
 
 #include <utility>
@@ -17,8 +17,8 @@ struct GradientSeed {
 };
 
 // Appends nodes that compute the gradient of each value in `wrt`, given the gradients in `seeds`.
-// Returns one value per entry of `wrt`, named "d" + its name. Fails where a value in `wrt` does not
-// influence any seed, or a path leads through an op without a gradient.
+// Returns one value per entry of `wrt`, named "d" + its name. Fails if a value in `wrt` does not
+// influence any seed, or a path goes through an op without a gradient.
 Result<std::vector<ValueId>> Differentiate(Graph& graph, const OpRegistry& ops,
                                            const std::vector<GradientSeed>& seeds,
                                            const std::vector<ValueId>& wrt);

@@ -19,11 +19,11 @@ std::vector<ValueId> Parameters(const Graph& graph) {
   return parameters;
 }
 
-// The update's own values have fixed names, which a layer of the model may have taken.
+// The values of the update have fixed names, which a layer of the model may already use.
 Result<void> CheckFree(const Graph& graph, const std::string& name) {
   if (!graph.Find(name).valid()) return {};
-  return BadInput(
-      fmt::format("the name '{}' belongs to the optimizer; rename the layer that uses it", name));
+  return BadInput(fmt::format(
+      "the name '{}' is reserved for the optimizer; rename the layer that uses it", name));
 }
 
 Result<ValueId> AddNamed(Graph& graph, Value value) {
@@ -35,7 +35,7 @@ Result<ValueId> AddInput(Graph& graph, const char* name, DType dtype) {
   return AddNamed(graph, {name, {1}, dtype, Role::kInput, {}, {}});
 }
 
-// A value like the one that `like` is, under this name.
+// Adds a value with the shape and type of `like`, under this name.
 Result<ValueId> AddLike(Graph& graph, const std::string& name, const Value& like, Role role) {
   return AddNamed(graph, {name, like.shape, DType::kF32, role, {}, {}});
 }
@@ -58,7 +58,7 @@ Result<std::vector<ValueId>> AppendGradients(Graph& graph, const OpRegistry& ops
   return gradients;
 }
 
-// What one parameter is updated from.
+// The inputs of one parameter's update.
 struct UpdateInputs {
   ValueId parameter;
   ValueId gradient;
@@ -102,11 +102,11 @@ Result<void> AppendAccumulate(Graph& graph, const OpRegistry& ops, ValueId param
                             {sum});
 }
 
-// Turns an update of running statistics into one that adds those of the part to the sums.
+// Turns an update of running statistics into a node that adds the part's statistics to the sums.
 Result<void> MergeInstead(Graph& graph, Node& node, ValueId seen, int64_t samples) {
   if (node.op != kStatisticsUpdate) {
     return BadInput(
-        fmt::format("layer '{}': {} cannot be done in parts of a batch", node.layer, node.op));
+        fmt::format("layer '{}': {} does not support parts of a batch", node.layer, node.op));
   }
   for (const size_t i : {0, 1}) {
     Value& running = graph.values[node.inputs[i].index()];
@@ -120,13 +120,13 @@ Result<void> MergeInstead(Graph& graph, Node& node, ValueId seen, int64_t sample
   node.op = "merge_statistics";
   node.inputs.push_back(seen);
   node.attributes = {{"samples", samples}};
-  // Not forward, though nothing keeps it from it: what is run again there must not add twice.
+  // Not in the forward phase: nodes that are recomputed there must not add twice.
   node.phase = Phase::kBackward;
   return {};
 }
 
-// Puts the nodes from `first_moved` on right behind those that make their input `input`, so that a
-// gradient does not have to wait for the others.
+// Moves each node from `first_moved` on to just after the producer of its input `input`, so that a
+// gradient need not wait for the others.
 void MoveBehindProducers(Graph& graph, size_t first_moved, size_t input) {
   std::vector<std::vector<size_t>> followers(graph.nodes.size());
   for (size_t index = first_moved; index < graph.nodes.size(); ++index) {
@@ -147,7 +147,8 @@ void MoveBehindProducers(Graph& graph, size_t first_moved, size_t input) {
   graph.nodes = std::move(nodes);
 }
 
-// One node that commits statistics, as `update` does for a part, from the sums over all of them.
+// Appends the node that updates the statistics, as `update` does for a part, from the sums over all
+// parts.
 Result<void> AppendStatisticsUpdate(Graph& graph, const OpRegistry& ops, const Graph& forward,
                                     const Node& update, const BatchShare& share) {
   std::vector<ValueId> running;

@@ -27,12 +27,12 @@ Result<Attributes> CompleteAttributes(const OpDef& op, const NodeSpec& spec) {
 Result<void> CheckInputs(const Graph& graph, const OpDef& op, const NodeSpec& spec) {
   if (spec.inputs.size() != op.inputs().size()) {
     return NodeError(
-        spec, fmt::format("{} inputs given, {} expected", spec.inputs.size(), op.inputs().size()));
+        spec, fmt::format("got {} inputs, expected {}", spec.inputs.size(), op.inputs().size()));
   }
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const Value& value = graph.value(spec.inputs[i]);
     if (value.dtype != op.inputs()[i].dtype) {
-      return NodeError(spec, fmt::format("input '{}' is {}, {} expected", op.inputs()[i].name,
+      return NodeError(spec, fmt::format("input '{}' is {}, expected {}", op.inputs()[i].name,
                                          Name(value.dtype), Name(op.inputs()[i].dtype)));
     }
   }
@@ -61,7 +61,8 @@ Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, Nod
   for (ValueId input : spec.inputs) in_shapes.push_back(graph.value(input).shape);
   auto shapes = op->InferShapes({in_shapes, {}, attributes});
   if (!shapes.ok()) return NodeError(spec, shapes.error().message);
-  THIMBLE_CHECK(shapes->size() == op->outputs().size(), "shape rule of '{}'", op->name());
+  THIMBLE_CHECK(shapes->size() == op->outputs().size(),
+                "the shape rule of '{}' returned a wrong number of shapes", op->name());
   THIMBLE_TRY(CheckSizes(spec, *shapes));
 
   const NodeId id(graph.nodes.size());

@@ -1,4 +1,4 @@
-// Appending nodes to a graph: attributes are completed, types checked, shapes inferred.
+// Appends nodes to a graph: fills in default attributes, checks types, infers shapes.
 #pragma once
 
 #include <string>
@@ -22,24 +22,23 @@ struct NodeSpec {
   std::vector<std::string> output_names = {};
 };
 
-// Returns the outputs. Fails with the layer's name where shapes do not go together; an unknown op
-// or attribute, a wrong number or type of inputs is an error too (model files can cause all of
-// them).
+// Returns the outputs. Fails, naming the layer, if shapes do not match, the op or an attribute is
+// unknown, or the number or type of inputs is wrong (model files can cause all of these).
 Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, NodeSpec spec);
 
-// Appends a node whose output i is the next version of carried[i], and records the carries. What is
-// carried is a persistent value, or the last version of one (LastVersion). Versions are named after
-// the first: "pool.next", "pool.next.2", ….
+// Appends a node whose output i is the next version of carried[i], and records the carries. A
+// carried value is persistent, or the last version of a persistent value (LastVersion). Versions
+// are named after the first: "pool.next", "pool.next.2", ….
 Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                                 const std::vector<ValueId>& carried);
 // The same for a node of the update phase.
 Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                               const std::vector<ValueId>& carried);
 
-// Infers the shapes of a node's outputs anew, after its attributes changed.
+// Infers the shapes of a node's outputs again, after its attributes changed.
 Result<void> InferOutputShapes(Graph& graph, const OpRegistry& ops, NodeId node);
 
-// The shapes of a node's inputs and outputs, for calls to the functions of its OpDef.
+// The shapes of a node's inputs and outputs, as arguments for the functions of its OpDef.
 struct NodeShapes {
   NodeShapes(const Graph& graph, const Node& node);
   OpCall call() const { return {inputs, outputs, attributes}; }

@@ -18,9 +18,9 @@ class Attributes {
   Attributes(std::initializer_list<std::pair<std::string, AttributeValue>> entries);
 
   void Set(std::string name, AttributeValue value);
-  const AttributeValue* Find(std::string_view name) const;  // nullptr where absent
+  const AttributeValue* Find(std::string_view name) const;  // nullptr if absent
 
-  // The op's definition says which attributes a node has and of which type; asking for another is a
+  // The op's definition says which attributes a node has and their types; reading any other is a
   // programming error.
   int64_t Int(std::string_view name) const;
   double Float(std::string_view name) const;

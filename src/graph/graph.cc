@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-// The number of ".2", ".3", …; 0 for anything else, ".02" among it.
+// The number in ".2", ".3", …; 0 for anything else, including ".02".
 int SuffixNumber(std::string_view suffix) {
   if (suffix.size() < 2 || suffix[0] != '.' || suffix[1] == '0') return 0;
   int number = 0;
@@ -70,7 +70,7 @@ ValueId Graph::Find(std::string_view name) const {
 
 std::string Graph::UniqueName(const std::string& name) const {
   if (!Find(name).valid()) return name;
-  // One look at all names: many values may share a beginning.
+  // One pass over all names: many values may share a prefix.
   std::set<int> taken;
   for (const Value& value : values) {
     if (value.name.starts_with(name))

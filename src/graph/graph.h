@@ -1,8 +1,8 @@
 // Graph: what one update of a network computes, as a plain value.
 //
-// Values are written once. What lives from step to step (parameters, statistics, optimizer state)
-// is a value without producer; an update node makes its next version, and a Carry says that the two
-// are one thing in storage:
+// Values are written once. State that lives from step to step (parameters, statistics, optimizer
+// state) is a value without a producer; an update node makes its next version, and a Carry says
+// that the two share the same memory:
 //
 //   weight ──────────┬─> conv2d ──> …            carry: weight → weight.next
 //   dweight ─> sgd_update ─> weight.next, momentum.next
@@ -11,11 +11,11 @@
 //
 //   pool → pool.next → pool.next.2               three versions, one place in memory
 //
-// A version is written over the one before it, so every node that reads a version runs before the
-// node that makes the next one. The next step starts from the last version.
+// A version overwrites the one before it, so every node that reads a version runs before the node
+// that makes the next one. The next step starts from the last version.
 //
-// Nodes stand in an order in which they can run, versions included; all of a phase run before the
-// next phase, wherever they stand. Nothing here knows about memory or devices.
+// Nodes are in an order in which they can run, versions included; all nodes of a phase run before
+// the next phase, wherever they are in the list. Nothing here depends on memory or devices.
 #pragma once
 
 #include <string>
@@ -35,12 +35,12 @@ using NodeId = StrongId<struct NodeTag>;
 
 enum class Role {
   kParameter,   // trained
-  kStatistic,   // kept beside the parameters, not trained (batch-norm running averages)
+  kStatistic,   // stored with the parameters, not trained (batch-norm running averages)
   kInput,       // written by the caller before each step: batch, labels, learning rate
   kActivation,  // computed forward
-  kGradient,    // of a parameter or an activation, see Value::gradient_of
-  kState,       // the optimizer's: momentum, moments
-  // Sums over the parts of a batch. They live from part to part; between steps nobody needs them.
+  kGradient,    // gradient of a parameter or activation, see Value::gradient_of
+  kState,       // optimizer state: momentum, moments
+  // Sums over the parts of a batch. They live from part to part and are not needed between steps.
   kAccumulator,
 };
 std::string_view Name(Role role);
@@ -54,7 +54,7 @@ constexpr bool IsPersistent(Role role) {
 enum class Phase { kForward, kBackward, kUpdate };
 std::string_view Name(Phase phase);
 
-// Of a tensor, at most: sums of byte counts are formed without checks.
+// Maximum elements of a tensor, so that sums of byte counts need no overflow checks.
 inline constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 struct Value {
@@ -62,7 +62,7 @@ struct Value {
   Shape shape;
   DType dtype = DType::kF32;
   Role role = Role::kActivation;
-  NodeId producer;      // none for persistent values and inputs
+  NodeId producer;      // invalid for persistent values and inputs
   ValueId gradient_of;  // for Role::kGradient: whose gradient (or a part of it) this is
 
   size_t size_bytes() const { return static_cast<size_t>(shape.elements()) * SizeBytes(dtype); }
@@ -80,8 +80,8 @@ struct Node {
   friend bool operator==(const Node&, const Node&) = default;
 };
 
-// `to` is the next version of `from` and is written over it. Versions form chains that begin at a
-// persistent value without producer; a value has at most one next version.
+// `to` is the next version of `from` and overwrites it. Versions form chains that begin at a
+// persistent value without a producer; a value has at most one next version.
 struct Carry {
   ValueId from;
   ValueId to;
@@ -99,7 +99,7 @@ struct Graph {
 
   // Requires a name that is not taken.
   ValueId AddValue(Value value);
-  // Invalid id where there is none.
+  // Returns an invalid id if there is none.
   ValueId Find(std::string_view name) const;
   // `name`, or `name` with the smallest ".2", ".3", … that makes it unique.
   std::string UniqueName(const std::string& name) const;
@@ -109,12 +109,12 @@ struct Graph {
 
 bool HasOp(const Graph& graph, std::string_view op);
 
-// The layer that a value belongs to: that of the node which makes it or, where none does, of the
-// first that reads it. Empty where nobody does.
+// The layer that a value belongs to: that of its producer or, if it has none, of its first reader.
+// Empty if it has neither.
 std::string LayerOf(const Graph& graph, ValueId value);
 
-// The value without producer that the chain of this version begins at, and the version that the
-// next step starts from. The value itself where nothing is carried.
+// The first version in the chain of this value, which has no producer, and the last, from which the
+// next step starts. Both are the value itself if nothing is carried.
 ValueId FirstVersion(const Graph& graph, ValueId value);
 ValueId LastVersion(const Graph& graph, ValueId value);
 

@@ -1,5 +1,5 @@
-// Kernel: one implementation of an op on one device. The planner asks it whether it accepts a call
-// and how much scratch it wants; the executor calls it with views into the arena. A kernel
+// Kernel: one implementation of an op on one device. The planner queries whether it accepts a call
+// and how much scratch memory it needs; the executor calls it with views into the arena. A kernel
 // allocates nothing.
 //
 // GPU code includes this header, so nothing that it includes may need fmt
@@ -15,20 +15,20 @@
 #include "thimble/tensor/shape.h"
 #include "thimble/tensor/tensor_view.h"
 
-struct CUstream_st;  // a CUDA stream, as its runtime calls it
+struct CUstream_st;  // the CUDA runtime's type of a stream
 
 namespace thimble {
 
 class ThreadPool;
 
-// Shapes and constants of one node: what shape rules, costs and kernels decide from.
+// Shapes and constants of one node, on which shape rules, costs and kernels base their decisions.
 struct OpCall {
   std::span<const Shape> inputs;
   std::span<const Shape> outputs;  // empty while the shape rule runs
   const Attributes& attributes;
 };
 
-// The room a kernel may plan for.
+// The resources a kernel may plan for.
 struct KernelLimits {
   int threads = 1;
   size_t scratch_bytes_per_thread = 1 << 20;
@@ -39,13 +39,13 @@ struct KernelLimits {
 // definition.
 struct KernelCall {
   std::span<const TensorView> inputs;
-  std::span<const TensorView> outputs;  // assigned, never added to; hold anything before
+  std::span<const TensorView> outputs;  // overwritten, never added to; initially unspecified
   const Attributes& attributes;
-  // Exactly the planned size, 64-byte aligned. A kernel writes its last word in every run, so that
-  // what is measured is what was booked.
+  // Exactly the planned size, 64-byte aligned. A kernel must write its last word in every run,
+  // because the audit measures memory by what was written.
   std::span<std::byte> scratch;
-  ThreadPool& pool;               // kernels of the CPU work with these threads
-  CUstream_st* stream = nullptr;  // kernels of CUDA launch here and do not wait
+  ThreadPool& pool;               // threads for CPU kernels
+  CUstream_st* stream = nullptr;  // CUDA kernels launch here and do not wait
 
   const Shape& in_shape(size_t input) const { return inputs[input].shape; }
   const Shape& out_shape(size_t output) const { return outputs[output].shape; }
@@ -62,31 +62,30 @@ struct KernelCall {
 struct Kernel {
   std::string_view name;
   DeviceKind device = DeviceKind::kCpu;
-  // Empty, or what the user must have asked for: kernels that round differently are no one's
-  // default.
+  // Empty, or the option that enables this kernel: kernels that round differently are never chosen
+  // by default.
   std::string_view option;
-  // How far from the exact result it may be, as a multiple of a plain sum's distance.
+  // Allowed distance from the exact result, as a multiple of the error of a plain sum.
   double rounding = 1;
-  // Whether outputs of all sizes are added up on the way to each of them (Winograd): then the
-  // largest decides how far all may be.
+  // Whether each output is computed through sums that mix several outputs (Winograd): then the
+  // largest output decides the allowed error of all.
   bool mixes_outputs = false;
-  // Empty where the kernel takes the call, otherwise why it declines.
+  // Empty if the kernel accepts the call, otherwise the reason it declines.
   std::string_view (*declines)(const OpCall& call) = nullptr;
   size_t (*scratch_bytes)(const OpCall& call, const KernelLimits& limits) = nullptr;
   void (*run)(const KernelCall& call) = nullptr;
-  // Null, or how the calls of consecutive steps are run at once, in the bits of running them one by
-  // one. No call may touch what another one writes.
+  // Null, or runs the calls of consecutive steps at once, with bit-identical results to running
+  // them one by one. No call may access memory that another call writes.
   void (*run_group)(std::span<const KernelCall> calls) = nullptr;
 };
 
 inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 
-// A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them,
-// `static std::string_view Declines(const OpCall&)`,
-// `static size_t ScratchBytes(const OpCall&, const KernelLimits&)`,
-// `static void RunGroup(std::span<const KernelCall>)` and `static constexpr std::string_view
-// kOption`, `static constexpr double kRounding`, `static constexpr bool kMixesOutputs`; MakeKernel
-// turns it into a row.
+// A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them, `static
+// std::string_view Declines(const OpCall&)`, `static size_t ScratchBytes(const OpCall&, const
+// KernelLimits&)`, `static void RunGroup(std::span<const KernelCall>)` and `static constexpr
+// std::string_view kOption`, `static constexpr double kRounding`, `static constexpr bool
+// kMixesOutputs`; MakeKernel makes a Kernel from it.
 template <class Type>
 constexpr Kernel MakeKernel(std::string_view name, DeviceKind device) {
   Kernel kernel;
@@ -107,7 +106,7 @@ constexpr Kernel MakeKernel(std::string_view name, DeviceKind device) {
   return kernel;
 }
 
-// The same with a reason to decline that is not the type's own.
+// The same with another function for `declines`.
 template <class Type>
 constexpr Kernel MakeKernel(std::string_view name, DeviceKind device,
                             std::string_view (*declines)(const OpCall&)) {

@@ -34,10 +34,10 @@ class GradientBuilder {
   virtual ~GradientBuilder() = default;
   virtual ValueId In(std::string_view input) const = 0;
   virtual ValueId Out(std::string_view output) const = 0;
-  // The gradient that arrives at an output. Requires that one does; HasGrad tells.
+  // The gradient of an output. Requires that it has one; see HasGrad.
   virtual ValueId GradOf(std::string_view output) const = 0;
   virtual bool HasGrad(std::string_view output) const = 0;
-  // Whether anyone asks for this input's gradient. Rules leave out what nobody wants.
+  // Whether this input's gradient is needed. Rules skip gradients that are not.
   virtual bool Wants(std::string_view input) const = 0;
   virtual const Attributes& attributes() const = 0;
   virtual const Shape& ShapeOf(ValueId value) const = 0;
@@ -46,9 +46,9 @@ class GradientBuilder {
                                     Attributes attributes = {}) = 0;
   // `gradient` is a part of the gradient of `input`; parts are summed.
   virtual void AddTo(std::string_view input, ValueId gradient) = 0;
-  // The sum of the parts that have arrived at this input so far; no valid id where there are none
-  // or nobody wants them. A rule whose op can add it to its own part on the way hands the sum of
-  // both to Replace, and saves the node that would add them.
+  // The sum of the parts added to this input's gradient so far; an invalid id if there are none or
+  // the gradient is not needed. A rule whose op can add this sum to its own part passes the result
+  // to Replace, which saves an add node.
   virtual ValueId SumSoFar(std::string_view input) const = 0;
   virtual void Replace(std::string_view input, ValueId sum) = 0;
 };
@@ -63,8 +63,8 @@ struct OpPort {
   bool is_filter = false;
 };
 
-// How the first output of a node can be had again with less work once some of its other outputs are
-// known, in the same bits: by this op, from these of its inputs and outputs, in this order.
+// How to recompute the first output of a node, bit-identically and with less work, once some of its
+// other outputs are known: by this op, from these inputs and outputs of the node, in this order.
 struct RebuildRule {
   std::string op = {};  // empty: only by running the node again
   std::vector<size_t> inputs = {};
@@ -76,33 +76,33 @@ class OpDef {
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
   OpDef& Input(std::string name, DType dtype = DType::kF32);
-  // An input with the filters of a convolution, (O, KH, KW, C). A parameter that goes in there is
-  // kept in files as (O, C, KH, KW), as PyTorch has it.
+  // An input with the filters of a convolution, (O, KH, KW, C). Files store such a parameter as (O,
+  // C, KH, KW), as PyTorch does.
   OpDef& FilterInput(std::string name);
   OpDef& Output(std::string name, DType dtype = DType::kF32);
   // Every attribute a node may carry, with its default (whose type it must have).
   OpDef& Attribute(std::string name, AttributeValue default_value);
-  // Output shapes from input shapes and attributes, or why they do not go together.
+  // Computes output shapes from input shapes and attributes, or says why they do not match.
   OpDef& ShapeRule(ShapeFunction rule);
   OpDef& Gradient(GradientFunction rule);
   // For ops without a gradient; the reason is shown when one is requested.
   OpDef& NoGradient(std::string reason);
-  // The kernels work when both lie at the same address. The planner decides whether they do.
+  // The kernels also work if both have the same address. The planner decides whether they do.
   OpDef& OutputMayReuse(std::string_view output, std::string_view input);
   // Norms and activations: a pass or two over memory. `--recompute cheap` rebuilds their outputs.
   OpDef& CheapToRebuild();
-  // See RebuildRule. Attributes of one name are handed over.
+  // See RebuildRule. Attributes that both ops have are copied.
   OpDef& RebuildWith(std::string op, const std::vector<std::string_view>& inputs,
                      const std::vector<std::string_view>& outputs);
   OpDef& Flops(FlopFunction flops);
-  // One more kernel (see MakeKernel), best first. Plans are saved with its name. One of CUDA
-  // vanishes in builds without it, where nothing defines its functions.
+  // Adds a kernel (see MakeKernel); the best comes first. Plans are saved with its name. CUDA
+  // kernels are ignored in builds without CUDA, where nothing defines their functions.
   template <class Type>
   OpDef& CpuKernel(std::string_view name);
   template <class Type>
   OpDef& CudaKernel(std::string_view name);
-  OpDef& Kernels(std::vector<Kernel> kernels);  // in place of all there are
-  // The formula, which is the last kernel as well.
+  OpDef& Kernels(std::vector<Kernel> kernels);  // replaces all kernels
+  // The formula, which also becomes the last kernel.
   template <class Formula>
   OpDef& Reference();
 
@@ -139,7 +139,8 @@ class OpDef {
   ReferenceSet reference_;
 };
 
-// All ops by name. Built once from the list in ops/ and handed down; tests may add their own.
+// All ops by name. Built once from the list in ops/ and passed as an argument; tests may add their
+// own.
 class OpRegistry {
  public:
   void Add(OpDef op);  // requires a name that is not taken
@@ -149,12 +150,13 @@ class OpRegistry {
 
  private:
   std::vector<OpDef> ops_;
-  std::map<std::string, size_t, std::less<>> index_;  // by name: where it stands in ops_
+  std::map<std::string, size_t, std::less<>> index_;  // by name: index in ops_
 };
 
 // Shape rule: one output, shaped like this input.
 ShapeFunction SameAs(size_t input);
-// Cost: this many operations for each element of the first output (or, the second, first input).
+// Cost: this many operations per element of the first output or, for the second function, the first
+// input.
 FlopFunction PerOutputElement(int64_t flops);
 FlopFunction PerInputElement(int64_t flops);
 

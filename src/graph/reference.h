@@ -11,7 +11,8 @@
 
 namespace thimble {
 
-// Floating-point tensors hold T here, whatever their stored type; integer ones keep their type.
+// Floating-point tensors hold T here, regardless of their stored type; integer tensors keep their
+// type.
 template <class T>
 struct ReferenceCall {
   OpCall op;
@@ -32,7 +33,7 @@ struct ReferenceCall {
   }
 };
 
-// The part of a number that comparisons look at.
+// The part of a number that comparisons use.
 inline double RealPart(double x) { return x; }
 inline double RealPart(std::complex<double> x) { return x.real(); }
 

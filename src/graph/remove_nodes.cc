@@ -3,7 +3,7 @@
 namespace thimble {
 namespace {
 
-// Ids of what is kept, by ids of before; invalid where it is not.
+// Maps old ids to new ones; invalid for what is removed.
 template <class Id>
 std::vector<Id> Renumber(const std::vector<bool>& removed) {
   std::vector<Id> ids(removed.size());

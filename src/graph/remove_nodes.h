@@ -1,4 +1,4 @@
-// What rewriting a graph needs: who reads what, and taking nodes out.
+// Helpers for rewriting graphs: counting readers and removing nodes.
 #pragma once
 
 #include <vector>
@@ -7,11 +7,11 @@
 
 namespace thimble {
 
-// How often each value is read, by nodes or by the caller.
+// How many times each value is read, by nodes or by the caller.
 std::vector<int> CountReaders(const Graph& graph);
 
-// Takes the marked nodes and values out and numbers the others anew. Nobody may read, write or
-// carry what is removed any more.
+// Removes the marked nodes and values and renumbers the others. Nothing that stays may read, write
+// or carry a removed value.
 void RemoveNodes(Graph& graph, const std::vector<bool>& removed_nodes,
                  const std::vector<bool>& removed_values);
 

@@ -42,8 +42,8 @@ class Verifier {
     return {};
   }
 
-  // Sizes of inputs and parameters come from model files; everything after this may multiply
-  // freely.
+  // Sizes of inputs and parameters come from model files; after this check, products cannot
+  // overflow.
   Result<void> CheckSizes() const {
     for (const Value& value : graph_.values) {
       const auto elements = value.shape.CheckedElements();
@@ -55,7 +55,7 @@ class Verifier {
     return {};
   }
 
-  // Shape rules may ask for every attribute of the op, and only for those.
+  // Shape rules may read exactly the attributes of the op.
   static Result<void> CheckAttributes(const Node& node, const OpDef& op) {
     const auto& expected = op.default_attributes().entries();
     const auto& actual = node.attributes.entries();
@@ -148,8 +148,8 @@ class Verifier {
     return CheckChains();
   }
 
-  // With one version behind and one in front at most, whatever no chain reaches from a value
-  // without producer lies on a cycle or begins at a computed value.
+  // Each value has at most one previous and one next version. So a value that no chain from a value
+  // without a producer reaches is on a cycle, or its chain begins at a computed value.
   Result<void> CheckChains() {
     in_chain_.assign(graph_.values.size(), false);
     for (size_t i = 0; i < graph_.values.size(); ++i) {
@@ -161,14 +161,14 @@ class Verifier {
     for (const Carry& carry : graph_.carries) {
       if (in_chain_[carry.to.index()]) continue;
       return Wrong(fmt::format(
-          "carry '{}' -> '{}' belongs to no chain that begins at a value without producer",
+          "carry '{}' -> '{}' is not in a chain that begins at a value without a producer",
           graph_.value(carry.from).name, graph_.value(carry.to).name));
     }
     return {};
   }
 
-  // As the nodes stand, phase after phase: a version that was written over is not read any more,
-  // and versions are written one after the other.
+  // In node order, phase by phase: an overwritten version is not read any more, and versions are
+  // written in sequence.
   Result<void> CheckVersionsInTime() {
     overwritten_by_.assign(graph_.values.size(), {});
     for (Phase phase : {Phase::kForward, Phase::kBackward, Phase::kUpdate}) {

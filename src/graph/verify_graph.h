@@ -7,10 +7,10 @@
 
 namespace thimble {
 
-// Names are unique; every value is written at most once and before it is read; shapes and types are
-// what the ops' rules give, attributes those that the ops define; no size overflows; persistent
-// values and inputs have no producer unless a carry makes them the next version of one; carries
-// join values of one shape, type and role.
+// Checks that names are unique; every value is written at most once and before it is read; shapes,
+// types and attributes are as the ops define them; no size overflows; persistent values and inputs
+// have no producer unless a carry makes them a next version; carries connect values of the same
+// shape, type and role.
 Result<void> VerifyGraph(const Graph& graph, const OpRegistry& ops);
 
 }  // namespace thimble

@@ -11,7 +11,7 @@ namespace {
 Result<void> CheckImages(const ImageSpec& images, int64_t batch) {
   if (batch < 1) return BadInput(fmt::format("--batch {}: must be at least 1", batch));
   // 2^20 images of 2^20 bytes are far beyond any use and keep all products below 2^63.
-  if (batch > (1 << 20)) return BadInput(fmt::format("--batch {}: at most 1048576", batch));
+  if (batch > (1 << 20)) return BadInput(fmt::format("--batch {}: must be at most 1048576", batch));
   const size_t channels = static_cast<size_t>(images.channels);
   if (images.height < 1 || images.width < 1 || images.channels < 1 || images.classes < 2 ||
       images.mean.size() != channels || images.std.size() != channels) {
@@ -22,7 +22,7 @@ Result<void> CheckImages(const ImageSpec& images, int64_t batch) {
   return {};
 }
 
-// Where they are drawn, the images by their draws.
+// Applies the random augmentation to the images, if there is any.
 ValueId DrawnImages(NetworkBuilder& net, ValueId images, int64_t batch, const ImageDraws& draws) {
   if (net.mode() == Mode::kEvaluate || draws.augmentation == Augmentation::kNone) return images;
   return net.Apply({.op = "image_crop_flip",
@@ -62,18 +62,18 @@ Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images
   }
   if (name.starts_with("wrn")) return MakeWideResNet(name, images);
   return BadInput(
-      fmt::format("--model {}: unknown model; there is wrn-DEPTH-WIDTH, for example "
-                  "wrn-28-2, and model files: FILE.toml",
+      fmt::format("--model {}: unknown model; expected wrn-DEPTH-WIDTH, for example "
+                  "wrn-28-2, or a model file: FILE.toml",
                   name));
 }
 
 std::vector<ModelFamily> ModelFamilies() {
   return {{"wrn-DEPTH-WIDTH[:OPTIONS]",
            "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1; OPTIONS "
-           "separated by commas: group-norm=CHANNELS (of a group; in place of batch norm), "
+           "separated by commas: group-norm=CHANNELS (per group; replaces batch norm), "
            "dropout=RATE",
            "wrn-28-2"},
-          {"FILE.toml", "one's own network as a model file (docs/model-files.md)",
+          {"FILE.toml", "your own network as a model file (docs/model-files.md)",
            "examples/models/resnet.toml"}};
 }
 

@@ -13,7 +13,7 @@
 
 namespace thimble {
 
-// What the images look like.
+// The format of the images.
 struct ImageSpec {
   int64_t height = 32;
   int64_t width = 32;
@@ -21,7 +21,7 @@ struct ImageSpec {
   int64_t classes = 10;
   std::vector<double> mean = {127.5, 127.5, 127.5};  // per channel, of bytes 0..255
   std::vector<double> std = {64, 64, 64};
-  Augmentation augmentation = Augmentation::kNone;  // what the usual recipe does in training
+  Augmentation augmentation = Augmentation::kNone;  // as in the usual training recipe
 };
 
 struct ImageClassifier {
@@ -29,7 +29,7 @@ struct ImageClassifier {
   ImageSpec images;
   // Normalised images (B, H, W, C) to scores (B, classes).
   std::function<ValueId(NetworkBuilder&, ValueId images)> body;
-  std::string file_text = {};  // of the model file that it was read from, if it was
+  std::string file_text = {};  // text of the model file; empty for other networks
 };
 
 // The forward graph for a batch of this size: inputs images and labels; outputs loss and correct.
@@ -39,22 +39,22 @@ struct Network {
   std::vector<InitRule> inits;  // one for every parameter and statistic
 };
 
-// What is drawn in training: what happens to images before they are normalised, and the seed of
-// that and of dropout. A network that draws anything has the further inputs samples and epoch.
+// Randomness in training: the augmentation of images before they are normalised, and the seed for
+// it and for dropout. A network that uses random numbers has the additional inputs samples and
+// epoch.
 struct ImageDraws {
   Augmentation augmentation = Augmentation::kNone;
   uint64_t seed = 0;
 };
 
-// Evaluation draws nothing, whatever `draws` says.
+// Evaluation uses no random numbers and ignores `draws`.
 Result<Network> BuildNetwork(const ImageClassifier& model, const OpRegistry& ops, int64_t batch,
                              Mode mode, const ImageDraws& draws = {});
 
-// Makes a network for given images: what a training takes to train one's own.
+// Makes a network for a given image format; with it, a caller can train their own network.
 using ModelFactory = std::function<Result<ImageClassifier>(const ImageSpec& images)>;
 
-// A built-in network by name ("wrn-28-2", "wrn-28-2:dropout=0.3"), or one's own by its model file
-// ("my/net.toml").
+// A built-in network by name ("wrn-28-2", "wrn-28-2:dropout=0.3"), or a model file ("my/net.toml").
 Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images);
 
 struct ModelFamily {

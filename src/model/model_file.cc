@@ -31,7 +31,7 @@ bool IsModelFile(std::string_view model) { return model.ends_with(kEnding); }
 
 std::string ModelName(const std::string& model) {
   if (!IsModelFile(model)) return model;
-  const size_t begin = model.rfind('/') + 1;  // 0 without a folder
+  const size_t begin = model.rfind('/') + 1;  // 0 if there is no folder
   return model.substr(begin, model.size() - kEnding.size() - begin);
 }
 

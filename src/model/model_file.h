@@ -1,8 +1,8 @@
-// ModelFile: a network without C++, as a small TOML file (docs/model-files.md).
+// ModelFile: a network described by a small TOML file instead of C++ (docs/model-files.md).
 //
-// A file is read in four steps, each a function of its own in file/: the text becomes a
-// description, names in it are resolved, blocks and repetitions are written out, and for each
-// batch size the layers go through a NetworkBuilder.
+// A file is read in four steps, each a function in file/: the text is parsed into a description,
+// names are resolved, blocks and repetitions are expanded, and for each batch size a NetworkBuilder
+// builds the layers.
 #pragma once
 
 #include <string>
@@ -18,24 +18,24 @@ namespace thimble {
 struct ModelFile {
   std::string path;
   std::string text;
-  ImageSpec images;         // [input]; mean, std and augmentation are a matter of the data
+  ImageSpec images;         // [input]; mean, std and augmentation come from the data
   SourcePlace input_place;  // of [input]
   std::vector<ModelLayer> layers;
 };
 
-// Whether --model means a file: it ends in ".toml".
+// Whether --model names a file: it ends in ".toml".
 bool IsModelFile(std::string_view model);
-// What a model is called: its name, or that of its file without folders and ".toml".
+// The display name of a model: its name, or its file name without folders and ".toml".
 std::string ModelName(const std::string& model);
 
-// kBadInput with path, line, column and reason for whatever is wrong with the file, except what
-// shapes show: that comes when a network is built. Files are at most kMaxModelFileBytes long.
+// kBadInput with path, line, column and reason for every error in the file, except shape errors,
+// which are found when a network is built. Files are at most kMaxModelFileBytes long.
 inline constexpr int64_t kMaxModelFileBytes = 256 << 10;
 Result<ModelFile> ReadModelFile(const std::string& path);
 // The same from text; `path` is for messages and the name.
 Result<ModelFile> ParseModelFile(std::string text, const std::string& path);
 
-// The network for these images. An error that says both where they are not those of [input].
+// The network for these images. Fails, naming both formats, if they do not match [input].
 Result<ImageClassifier> ToClassifier(const ModelFile& file, const ImageSpec& images);
 
 }  // namespace thimble

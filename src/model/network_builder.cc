@@ -8,7 +8,7 @@
 namespace thimble {
 namespace {
 
-// The values every framework uses by default; checkpoints are exchanged under this assumption.
+// The defaults of all common frameworks; exchanging checkpoints relies on them.
 constexpr double kBatchNormEpsilon = 1e-5;
 constexpr double kBatchNormMomentum = 0.1;
 constexpr double kGroupNormEpsilon = 1e-5;
@@ -70,7 +70,7 @@ ValueId NetworkBuilder::Persistent(const std::string& name, Shape shape, Role ro
                                    InitRule::Kind kind, double scale) {
   if (failed()) return {};
   if (graph_.Find(name).valid()) {
-    Fail(BadInput(fmt::format("two layers have a '{}'", name)));
+    Fail(BadInput(fmt::format("two layers define '{}'", name)));
     return {};
   }
   inits_.push_back({name, kind, scale});
@@ -107,7 +107,7 @@ ValueId NetworkBuilder::Conv(const std::string& name, ValueId x, const ConvSpec&
                              name, spec.out_channels, spec.kernel)));
     return {};
   }
-  // Not as integers: a huge kernel is the shape rule's to reject, and must not overflow here.
+  // Doubles: the shape rule rejects a huge kernel later, and integers could overflow here.
   const auto kernel = static_cast<double>(spec.kernel);
   const double fan_out = kernel * kernel * static_cast<double>(spec.out_channels);
   const ValueId weight =
@@ -123,7 +123,8 @@ ValueId NetworkBuilder::BatchNorm(const std::string& name, ValueId x) {
   if (failed()) return {};
   const size_t rank = shape(x).rank();
   if (rank < 2) {
-    Fail(BadInput(fmt::format("layer '{}': batch norm of shape {}", name, ToString(shape(x)))));
+    Fail(BadInput(fmt::format("layer '{}': batch norm requires at least 2 dimensions, got {}", name,
+                              ToString(shape(x)))));
     return {};
   }
   const int64_t channels = shape(x)[rank - 1];
@@ -162,7 +163,8 @@ ValueId NetworkBuilder::GroupNorm(const std::string& name, ValueId x, int64_t gr
   if (failed()) return {};
   const size_t rank = shape(x).rank();
   if (rank < 2) {
-    Fail(BadInput(fmt::format("layer '{}': group norm of shape {}", name, ToString(shape(x)))));
+    Fail(BadInput(fmt::format("layer '{}': group norm requires at least 2 dimensions, got {}", name,
+                              ToString(shape(x)))));
     return {};
   }
   const int64_t channels = shape(x)[rank - 1];
@@ -178,7 +180,7 @@ ValueId NetworkBuilder::GroupNorm(const std::string& name, ValueId x, int64_t gr
 ValueId NetworkBuilder::Dropout(ValueId x, double rate) {
   if (failed() || mode_ == Mode::kEvaluate) return x;
   if (shape(x).rank() < 1) {
-    Fail(BadInput("dropout of a value without a dimension for samples"));
+    Fail(BadInput("dropout requires a batch dimension, got a scalar"));
     return {};
   }
   const std::string layer = LayerOf(x);
@@ -223,8 +225,8 @@ ValueId NetworkBuilder::GlobalAveragePool(ValueId x) {
 ValueId NetworkBuilder::Linear(const std::string& name, ValueId x, int64_t out_features) {
   if (failed()) return {};
   if (shape(x).rank() < 2 || out_features < 1) {
-    Fail(BadInput(fmt::format("layer '{}': linear from {} to {} features", name, ToString(shape(x)),
-                              out_features)));
+    Fail(BadInput(fmt::format("layer '{}': linear cannot map {} to {} features", name,
+                              ToString(shape(x)), out_features)));
     return {};
   }
   int64_t in_features = 1;

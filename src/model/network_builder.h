@@ -6,8 +6,8 @@
 //     return net.Linear("fc", net.GlobalAveragePool(x), 10);
 //   }
 //
-// The built-in networks use nothing else. Errors stick: after the first one every call returns at
-// once, and Finish reports it with the layer's name. Activations are (B, H, W, C).
+// The built-in networks use nothing else. Errors are sticky: after the first, every call returns
+// immediately, and Finish reports it with the layer's name. Activations are (B, H, W, C).
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ namespace thimble {
 // Training uses the statistics of the batch, evaluation the running averages.
 enum class Mode { kTrain, kEvaluate };
 
-// How a parameter or statistic starts.
+// The initial value of a parameter or statistic.
 struct InitRule {
   enum class Kind { kConstant, kNormal, kUniform };
   std::string name;
@@ -49,41 +49,41 @@ class NetworkBuilder {
 
   // Written by the caller before each step.
   ValueId Input(const std::string& name, Shape shape, DType dtype);
-  // What random draws depend on, kSamplesInput and kEpochInput: made when first asked for.
+  // The inputs that random numbers depend on, kSamplesInput and kEpochInput; created on first use.
   ValueId Samples(int64_t batch);
   ValueId Epoch();
-  // Bytes 0..255 to numbers: (x - mean[c]) / std[c].
+  // Bytes 0..255 to floats: (x - mean[c]) / std[c].
   ValueId NormalizeImages(ValueId images, std::vector<double> mean, std::vector<double> std);
 
   // Parameters are named "<name>.weight", "<name>.bias"; statistics "<name>.running_mean" and
   // "<name>.running_var", as PyTorch names them.
   ValueId Conv(const std::string& name, ValueId x, const ConvSpec& spec);  // He normal, fan-out
   ValueId BatchNorm(const std::string& name, ValueId x);
-  // Each sample by itself, its channels in `groups` equal groups; no statistics are kept.
+  // Normalises each sample on its own, its channels in `groups` equal groups; keeps no statistics.
   ValueId GroupNorm(const std::string& name, ValueId x, int64_t groups);
   ValueId Relu(ValueId x);
-  // Each element becomes zero with probability `rate`, 0 <= rate < 1, anew for each sample and
-  // epoch; x itself in evaluation. Further ones draw for themselves.
+  // Each element becomes zero with probability `rate`, 0 <= rate < 1, drawn separately for each
+  // sample, epoch and dropout layer. Returns x in evaluation.
   ValueId Dropout(ValueId x, double rate);
   ValueId Add(ValueId a, ValueId b);
   ValueId AveragePool(ValueId x, int64_t kernel, int64_t stride);
   ValueId GlobalAveragePool(ValueId x);  // (B, H, W, C) with H = W
   ValueId Linear(const std::string& name, ValueId x, int64_t out_features);
 
-  // Mean cross-entropy over the batch and number of right answers; both are outputs of the graph,
-  // by the names kLossOutput and kCorrectOutput.
+  // Mean cross-entropy over the batch and number of correct answers; both become outputs of the
+  // graph, named kLossOutput and kCorrectOutput.
   ValueId SoftmaxCrossEntropy(ValueId logits, ValueId labels);
 
-  // Any op of the registry, for what has no method here. Returns its first output.
+  // Appends any op of the registry that has no method here. Returns its first output.
   ValueId Apply(NodeSpec spec);
-  // A parameter of one's own.
+  // Adds a parameter, for use with Apply.
   ValueId Parameter(const std::string& name, Shape shape, InitRule::Kind kind, double scale);
 
-  // Of what is drawn from here on.
+  // Sets the seed for random layers added after this call.
   void set_seed(uint64_t seed) { seed_ = seed; }
   uint64_t seed() const { return seed_; }
 
-  // Put before the message of errors from here on: where in a file the next layer is written.
+  // Sets a prefix for error messages from now on: the place of the next layer in its file.
   void set_place(std::string place) { place_ = std::move(place); }
   void Fail(Error error);
   bool failed() const { return failure_.has_value(); }

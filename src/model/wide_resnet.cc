@@ -9,19 +9,19 @@
 namespace thimble {
 namespace {
 
-// Beyond these a name is a slip of the finger; graphs stay below a few thousand nodes.
+// Larger numbers are typing errors; the limits keep graphs below a few thousand nodes.
 constexpr int kMaxDepth = 1000;
 constexpr int kMaxWidth = 64;
 
-// What the name says.
+// The parsed name.
 struct WideResNetSpec {
   int depth = 0;
   int width = 0;
-  int64_t group_channels = 0;  // of group norm; 0: batch norm
+  int64_t group_channels = 0;  // per group of group norm; 0: batch norm
   double dropout = 0;          // rate; 0: none
 };
 
-// What goes into the first norm; all others have a multiple of it.
+// Channels of the first norm; all others have a multiple of it.
 constexpr int64_t kFirstChannels = 16;
 
 struct BlockSpec {
@@ -45,7 +45,7 @@ ValueId Block(NetworkBuilder& net, ValueId x, const BlockSpec& block, const Wide
   y = net.Relu(Norm(net, block.name + ".bn2", y, spec));
   if (spec.dropout > 0) y = net.Dropout(y, spec.dropout);
   y = net.Conv(block.name + ".conv2", y, {.out_channels = block.channels, .padding = 1});
-  // Where the shape changes, the shortcut starts from the normalised input; elsewhere from the raw
+  // If the shape changes, the shortcut starts from the normalised input, otherwise from the raw
   // one.
   const ValueId shortcut =
       same_shape ? x
@@ -70,7 +70,7 @@ ValueId Body(NetworkBuilder& net, ValueId images, const WideResNetSpec& spec, in
   return net.Linear("fc", net.GlobalAveragePool(x), classes);
 }
 
-// Parses a whole text as one number.
+// Parses the entire text as one number.
 template <class Number>
 bool ParseNumber(std::string_view text, Number& number) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -109,7 +109,7 @@ Result<void> ParseGroupNorm(std::string_view name, std::string_view value, WideR
   if (kFirstChannels % spec.group_channels != 0) {
     return BadInput(
         fmt::format("--model {}: group-norm={}: the {} channels of the first norm "
-                    "cannot be cut into groups of {}",
+                    "cannot be divided into groups of {}",
                     name, value, kFirstChannels, value));
   }
   return {};
@@ -121,7 +121,7 @@ Result<void> ParseDropout(std::string_view name, std::string_view value, WideRes
                               name, value));
 }
 
-// One option; `seen` has the names of those before it.
+// Parses one option; `seen` has the names of the options before it.
 Result<void> ParseOption(std::string_view name, std::string_view option,
                          std::set<std::string_view>& seen, WideResNetSpec& spec) {
   const std::string_view key = option.substr(0, option.find('='));
@@ -129,12 +129,12 @@ Result<void> ParseOption(std::string_view name, std::string_view option,
       key.size() == option.size() ? std::string_view() : option.substr(key.size() + 1);
   if (key != "group-norm" && key != "dropout") {
     return BadInput(
-        fmt::format("--model {}: unknown option '{}'; there are group-norm=CHANNELS "
-                    "and dropout=RATE",
+        fmt::format("--model {}: unknown option '{}'; expected group-norm=CHANNELS "
+                    "or dropout=RATE",
                     name, key));
   }
   if (!seen.insert(key).second) {
-    return BadInput(fmt::format("--model {}: option '{}' is there twice", name, key));
+    return BadInput(fmt::format("--model {}: option '{}' is given twice", name, key));
   }
   return key == "dropout" ? ParseDropout(name, value, spec) : ParseGroupNorm(name, value, spec);
 }

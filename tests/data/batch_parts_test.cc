@@ -109,7 +109,7 @@ TEST(BatchPartsDeathTest, RefusesImpossibleNumbers) {
   const BatchParts parts(batches, AtMost(4));
   EXPECT_DEATH(parts.PartAt(-1), "part -1");
   std::vector<int32_t> samples(2);
-  EXPECT_DEATH(parts.Samples(0, samples), "room for 2 of 3 indices");
+  EXPECT_DEATH(parts.Samples(0, samples), "space for 2 indices, expected 3");
 }
 
 }  // namespace

@@ -126,7 +126,7 @@ TEST(BatchesDeathTest, WrongUse) {
   EXPECT_DEATH((void)batches.Fill(0, images, labels).ok(), "10 bytes for 4 images");
   EXPECT_DEATH((void)batches.CountAt(3), "step 3 of 3");
   EXPECT_DEATH(TrainBatches(dataset, 0, 1), "batches of 0");
-  EXPECT_DEATH(TrainBatches(dataset, 4, 1).Samples(2, labels), "room for 10 of 2 indices");
+  EXPECT_DEATH(TrainBatches(dataset, 4, 1).Samples(2, labels), "space for 10 indices, expected 2");
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ TEST(FindPartTest, FindsPartsByNameAndSaysWhatIsMissing) {
   EXPECT_EQ(*FindPart(*whole, "test"), whole->test.get());
   EXPECT_EQ(*FindPart(*split, "validation"), split->validation.get());
   EXPECT_EQ(FindPart(*whole, "validation").error().message,
-            "part 'validation': needs --validation N");
+            "part 'validation': requires --validation N");
   EXPECT_EQ(FindPart(*whole, "Test").error().message,
             "part 'Test': expected train, validation or test");
 }

@@ -110,7 +110,7 @@ TEST_F(BadInputEndToEnd, Numbers) {
   for (const char* command : {"train --model wrn-10-1 --out @/run", "plan", "profile"}) {
     for (const char* batch : {"9223372036854775807", "1048577"}) {
       ExpectRefusal(std::string(command) + " --batch " + batch, 2,
-                    std::string("--batch ") + batch + ": at most 1048576");
+                    std::string("--batch ") + batch + ": must be at most 1048576");
     }
   }
   ExpectRefusal("plan --lr nan", 2, "--lr nan");
@@ -325,7 +325,7 @@ TEST_F(BadInputEndToEnd, EvaluationWithoutWeights) {
   MakeRun();
   std::filesystem::remove(At("run/weights.safetensors"));
   ExpectRefusal("eval @/run", 2, "run/weights.safetensors");
-  ExpectRefusal("eval @/run --part validation", 2, "needs --validation");
+  ExpectRefusal("eval @/run --part validation", 2, "requires --validation");
   ExpectRefusal("eval @/run --budget 1k", 3, "does not fit");
 }
 

@@ -105,7 +105,7 @@ TEST_F(FiguresEndToEnd, ABatchIsCutToTheDataAloudAndEverywhere) {
 TEST_F(FiguresEndToEnd, AbsurdBatchesAreRefusedAlike) {
   for (const char* command : {"plan", "train --out @/run"}) {
     ExpectRefusal(std::string(command) + " --model wrn-10-1 --batch 9223372036854775807", 2,
-                  "--batch 9223372036854775807: at most 1048576");
+                  "--batch 9223372036854775807: must be at most 1048576");
   }
 }
 

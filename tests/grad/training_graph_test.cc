@@ -157,7 +157,8 @@ TEST_F(TrainingGraphTest, RejectsALayerThatUsesAnOptimizersName) {
   const auto appended = Append("momentum.b", graph);
   ASSERT_FALSE(appended.ok());
   EXPECT_EQ(appended.error().kind, ErrorKind::kBadInput);
-  EXPECT_THAT(appended.error().message, HasSubstr("'momentum.b.weight' belongs to the optimizer"));
+  EXPECT_THAT(appended.error().message,
+              HasSubstr("'momentum.b.weight' is reserved for the optimizer"));
   // Without momentum the name is free.
   EXPECT_TRUE(Append("momentum.b", graph, {.momentum = 0}).ok());
 }
@@ -271,7 +272,7 @@ TEST_F(PartGraphTest, RejectsALayerThatUsesAnAccumulatorsName) {
   const auto appended = AppendTo("a", "sum.a");
   ASSERT_FALSE(appended.ok());
   EXPECT_EQ(appended.error().kind, ErrorKind::kBadInput);
-  EXPECT_THAT(appended.error().message, HasSubstr("'sum.a.weight' belongs to the optimizer"));
+  EXPECT_THAT(appended.error().message, HasSubstr("'sum.a.weight' is reserved for the optimizer"));
 }
 
 TEST_F(PartGraphTest, RejectsUpdatesThatCannotBeDoneInParts) {
@@ -279,7 +280,7 @@ TEST_F(PartGraphTest, RejectsUpdatesThatCannotBeDoneInParts) {
   Graph graph = TrainingGraph("wrn-10-1", 2, TinyImages());
   const auto appended = AppendSums(graph, BuiltinOps(), graph.Find(kLossOutput), {2, 4});
   ASSERT_FALSE(appended.ok());
-  EXPECT_THAT(appended.error().message, HasSubstr("sgd_update cannot be done in parts"));
+  EXPECT_THAT(appended.error().message, HasSubstr("sgd_update does not support parts"));
 }
 
 }  // namespace

@@ -93,13 +93,13 @@ TEST_F(AppendNodeTest, RejectsUnknownOp) {
 }
 
 TEST_F(AppendNodeTest, RejectsWrongNumberOfInputs) {
-  EXPECT_THAT(ErrorOf(Spec("multiply", {x_})), HasSubstr("1 inputs given, 2 expected"));
-  EXPECT_THAT(ErrorOf(Spec("scale", {})), HasSubstr("0 inputs given, 1 expected"));
+  EXPECT_THAT(ErrorOf(Spec("multiply", {x_})), HasSubstr("got 1 inputs, expected 2"));
+  EXPECT_THAT(ErrorOf(Spec("scale", {})), HasSubstr("got 0 inputs, expected 1"));
 }
 
 TEST_F(AppendNodeTest, RejectsWrongType) {
   const ValueId integers = Append(graph_, ops_, "count", {x_});
-  EXPECT_THAT(ErrorOf(Spec("scale", {integers})), HasSubstr("input 'x' is i32, f32 expected"));
+  EXPECT_THAT(ErrorOf(Spec("scale", {integers})), HasSubstr("input 'x' is i32, expected f32"));
 }
 
 TEST_F(AppendNodeTest, RejectsUnknownAttribute) {

@@ -230,13 +230,13 @@ TEST_F(VersionsTest, FindsValueWithTwoPredecessors) {
 
 TEST_F(VersionsTest, FindsCycle) {
   graph_.carries[0].from = versions_[3];
-  ExpectWrong("belongs to no chain that begins at a value without producer");
+  ExpectWrong("is not in a chain that begins at a value without a producer");
 }
 
 TEST_F(VersionsTest, FindsChainThatBeginsAtAComputedValue) {
   graph_.carries.erase(graph_.carries.begin());
   ExpectWrong(
-      "carry 'pool.next' -> 'pool.next.2' belongs to no chain that begins at a value without");
+      "carry 'pool.next' -> 'pool.next.2' is not in a chain that begins at a value without");
 }
 
 TEST_F(VersionsTest, FindsUnlikeVersions) {

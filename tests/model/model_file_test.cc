@@ -153,7 +153,7 @@ std::vector<Malformed> MalformedFiles() {
       {"ByteOrderMarkOnly", "\xef\xbb\xbf", "no [input]"},
       {"NestedArrays", "layers = " + std::string(100'000, '['), "m.toml:1:"},
       {"NestedTables", "layers = [" + Repeated("{a=", 50'000), "m.toml:1:"},
-      {"DottedKey", Repeated("a.", 50'000) + "a = 1\n", "m.toml:1: a key of more than 32 parts"},
+      {"DottedKey", Repeated("a.", 50'000) + "a = 1\n", "m.toml:1: a key has more than 32 parts"},
       {"BracketsWithoutAKey", "[[=", "m.toml:1:"},  // toml++ 3.3 asserts that there is one
       {"LineBreakInTheReason", "[input]\nheight = [i\nn]\n", "m.toml:2:"},
       {"AlmostABlank", "\xef\xbb\xb7 = 1\n", "m.toml:1:"},  // U+FEF7: unreachable for toml++ 3.3
@@ -166,7 +166,7 @@ std::vector<Malformed> MalformedFiles() {
       {"Overflow", "[input]\nheight = 9223372036854775808\n", "m.toml:2:"},
       {"NotANumber", "[input]\nheight = nan\n", "m.toml:2:10: 'height': expected a whole number"},
       {"Cycle", ModelText("{ type = \"a\" },\n", "[blocks.a]\nlayers = [{ type = \"a\" }]\n"),
-       "m.toml:5:11: a block inside itself: a -> a"},
+       "m.toml:5:11: a block contains itself: a -> a"},
       {"RepeatTooOften", ModelText("{ type = \"relu\", repeat = 1000000000000 },\n"),
        "m.toml:2:27: 'repeat' is 1000000000000"},
       {"UnknownValue", ModelText("{ type = \"relu\", from = \"nothing\" },\n"),

@@ -5,8 +5,8 @@
 namespace thimble {
 namespace {
 
-// Sums over the network. Later stages add up sizes and arithmetic of all nodes, backward and update
-// among them, without checks: these leave them room, and are a thousand times what there is.
+// Limits for sums over the network, a thousand times what exists today. Later stages add up sizes
+// and operations of all nodes, including backward and update, without overflow checks.
 constexpr double kMaxParameters = 1e12;
 constexpr double kMaxActivations = 1e13;
 constexpr double kMaxOperations = 1e17;
@@ -46,7 +46,7 @@ class ModelBuilder {
     const ValueId x = OutputOf(layer.input);
     const LayerSize size = layer.type->size(net_.shape(x), layer.numbers);
     Count("parameters", size.parameters, kMaxParameters, parameters_);
-    // Before it is made: a weight beyond all bounds has no number of elements.
+    // Checked before the layer is built: the elements of an enormous weight could not be counted.
     if (net_.failed()) return {};
     const ValueId y = layer.type->build(
         net_,
@@ -62,15 +62,15 @@ class ModelBuilder {
     sum += more;
     if (sum <= most) return;
     net_.Fail(
-        BadInput(fmt::format("the network has {:.1e} {} up to here at batch {}, at most {:.0e} "
-                             "are possible",
+        BadInput(fmt::format("the network has {:.1e} {} up to here at batch {}, expected at most "
+                             "{:.0e}",
                              sum, what, net_.shape(images_)[0], most)));
   }
 
   NetworkBuilder& net_;
   const ValueId images_;
   const std::string& path_;
-  std::vector<ValueId> outputs_;  // of each layer
+  std::vector<ValueId> outputs_;  // by layer
   double parameters_ = 0;
   double activations_ = 0;
   double operations_ = 0;

@@ -1,4 +1,4 @@
-// The layers of a model file through a NetworkBuilder.
+// Builds the layers of a model file with a NetworkBuilder.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace thimble {
 
-// Appends the layers and returns the output of the last, which must be (B, classes). Whatever goes
-// wrong sticks in `net`, with the place of the layer in the file `path`: shapes that do not go
-// together, and sizes whose sums over the network would be beyond any machine.
+// Appends the layers and returns the output of the last, which must be (B, classes). `net` keeps
+// the first error, with the layer's place in the file `path`: shapes that do not match, or sizes
+// whose sums over the network exceed any machine.
 ValueId BuildModel(NetworkBuilder& net, ValueId images, const std::vector<ModelLayer>& layers,
                    int64_t classes, const std::string& path);
 

@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-// Longer names would only fill files and tables.
+// Longer names would only bloat files and tables.
 constexpr size_t kMaxNameBytes = 200;
 
 // One use of a block, or the network itself.
@@ -38,7 +38,7 @@ class Expander {
   }
 
  private:
-  // All of these return the index of the layer whose output leaves the block or layer.
+  // All of these return the index of the layer that produces the output of the block or layer.
   Result<int> ExpandBlock(const BlockDescription& block, const Scope& scope) {
     std::vector<int> outputs;
     for (const LayerDescription& layer : block.layers) {
@@ -67,7 +67,7 @@ class Expander {
                          int input, int other) {
     if (name.size() > kMaxNameBytes) {
       return ErrorAt(model_.path, layer.place,
-                     fmt::format("names become longer than {} bytes here", kMaxNameBytes));
+                     fmt::format("the layer's full name is longer than {} bytes", kMaxNameBytes));
     }
     const BlockDescription* block = model_.FindBlock(layer.type);
     if (block == nullptr) return AddLayer(layer, scope, name, input, other);
@@ -86,7 +86,7 @@ class Expander {
     const int index = static_cast<int>(layers_.size());
     if (index >= kMaxModelLayers) {
       return ErrorAt(model_.path, layer.place,
-                     fmt::format("more than {} layers, repetitions counted", kMaxModelLayers));
+                     fmt::format("more than {} layers, counting repetitions", kMaxModelLayers));
     }
     ModelLayer added{FindLayerType(layer.type), "", input, other, {}, layer.place,
                      scope.used_at_line};
@@ -109,7 +109,7 @@ class Expander {
     return number.parameter.empty() ? number.value : scope.arguments.at(number.parameter);
   }
 
-  // Numbers were in range when they were read; what a parameter stands for is known only here.
+  // The parser checked the range of plain numbers; the values of parameters are known only here.
   Result<int64_t> Evaluate(const PlacedNumber& number, const NumberKey& key,
                            const Scope& scope) const {
     const int64_t value = ValueOf(number, scope);

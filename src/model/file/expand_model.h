@@ -1,5 +1,5 @@
-// A model file with blocks and repetitions written out: one layer after the other, every name and
-// number known.
+// Expands the blocks and repetitions of a model file into a flat list of layers with known names
+// and numbers.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace thimble {
 
-// What comes in where it is no layer's output.
+// Input index that stands for the images instead of a layer's output.
 inline constexpr int kImages = -1;
 
 struct ModelLayer {
   const LayerType* type = nullptr;
   std::string name;              // with the names of the blocks around it
   int input = kImages;           // the index of an earlier layer
-  int other = kImages;           // likewise, of a sum
+  int other = kImages;           // the second operand of a sum, likewise
   std::vector<int64_t> numbers;  // in the order of the type's keys
   SourcePlace place;
-  int used_at_line = 0;  // inside blocks: of the outermost use; 0 elsewhere
+  int used_at_line = 0;  // inside a block: line of its outermost use; otherwise 0
 };
 
-// Requires a model that ResolveModel accepted. An error, with its place, where there would be more
-// than kMaxModelLayers (time and memory stay within that), a parameter gives a number that its
-// layer cannot take, two layers get one name, or a layer's output is never used. The last layer
-// gives the scores.
+// Requires a model that ResolveModel accepted. Fails, with the place in the file, if there are more
+// than kMaxModelLayers layers (which bounds time and memory), a parameter's value is out of range
+// for its layer, two layers get the same name, or a layer's output is never used. The last layer
+// outputs the scores.
 Result<std::vector<ModelLayer>> ExpandModel(const ModelDescription& model);
 
 }  // namespace thimble

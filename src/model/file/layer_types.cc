@@ -7,7 +7,7 @@ namespace {
 
 using Numbers = std::span<const int64_t>;
 
-// Far above any use; beyond them a number is a slip.
+// Far above any practical value; a larger number is a mistake.
 constexpr int64_t kMaxChannels = 1 << 16;
 constexpr int64_t kMaxFeatures = 1 << 20;
 constexpr int64_t kMaxWindow = 1 << 10;
@@ -69,7 +69,7 @@ LayerType GroupNorm() {
           }};
 }
 
-// Numbers of a model file are whole ones: percent.
+// Model files have whole numbers only, so the rate is in percent.
 LayerType Dropout() {
   return {"dropout",
           false,

@@ -1,5 +1,5 @@
-// LayerTypes: the one table of what a layer of a model file can be. Reading, checking, building
-// and the test of the documentation follow from it.
+// LayerTypes: the only table of the layers a model file can have. Parsing, checking, building and
+// the test of the documentation use it.
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,18 @@ struct NumberKey {
   std::string_view name;
   int64_t least = 1;
   int64_t most = 1;
-  std::optional<int64_t> fallback = std::nullopt;  // none: it must be given
+  std::optional<int64_t> fallback = std::nullopt;  // nullopt: required
 };
 
-// Layers of a network once blocks and repetitions are written out: somewhat more than the deepest
-// built-in one has, and planned within seconds.
+// Maximum layers after expanding blocks and repetitions: somewhat more than the deepest built-in
+// network has, and planned within seconds.
 inline constexpr int64_t kMaxModelLayers = 4000;
-// What every layer and every use of a block takes.
+// A key of every layer and every use of a block.
 inline constexpr NumberKey kRepeatKey{"repeat", 1, kMaxModelLayers, 1};
 inline constexpr NumberKey kFirstKey{"first", 0, 1'000'000, 0};
 
-// What one layer adds to the network. Not as integers: it is asked for before sizes are checked.
+// What one layer adds to the network. Doubles, because sizes are not yet checked and integers could
+// overflow.
 struct LayerSize {
   double parameters = 0;
   double operations_per_output = 1;  // multiplications and additions per element
@@ -38,21 +39,21 @@ struct LayerSize {
 struct LayerCall {
   const std::string& name;
   ValueId x;
-  ValueId other;  // of a sum
+  ValueId other;  // second operand of a sum
   std::span<const int64_t> numbers;
 };
 
 struct LayerType {
   std::string_view name;
-  bool has_parameters = false;  // wants a name
-  bool is_sum = false;          // wants `with`
+  bool has_parameters = false;  // requires a name
+  bool is_sum = false;          // requires `with`
   std::vector<NumberKey> keys = {};
   LayerSize (*size)(const Shape& x, std::span<const int64_t> numbers) = nullptr;
   ValueId (*build)(NetworkBuilder& net, const LayerCall& call) = nullptr;
 };
 
 const std::vector<LayerType>& LayerTypes();
-// nullptr where there is none.
+// nullptr if there is none.
 const LayerType* FindLayerType(std::string_view name);
 
 // "1 to 65536"

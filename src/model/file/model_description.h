@@ -1,5 +1,5 @@
-// ModelDescription: a model file as it is written, every part with its place in the file. Blocks
-// are not yet put in where they are used.
+// ModelDescription: a parsed model file, every part with its place in the file. Blocks are not yet
+// expanded.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ std::string ToString(const std::string& path, SourcePlace place);
 // kBadInput: "net.toml:12:3: what".
 Error ErrorAt(const std::string& path, SourcePlace place, const std::string& what);
 
-// A word of the file; empty where it was not given.
+// A string of the file; empty if not given.
 struct PlacedText {
   std::string text;
   SourcePlace place;
@@ -36,20 +36,21 @@ struct PlacedNumber {
   SourcePlace place;
 };
 
-// What stands where a layer's input has its place: what the block (or the network) was given.
+// Input index that stands for the input of the block (or of the network).
 inline constexpr int kBlockInput = -1;
 
 struct LayerDescription {
-  std::string type;  // of layer_types.h, or the name of a block
-  PlacedText name;   // of parameters; "{i}" in it is the number of the repetition
+  std::string type;  // a name from layer_types.h, or of a block
+  PlacedText name;   // prefix of parameter names; "{i}" is the number of the repetition
   PlacedText as;     // another name for the output
-  PlacedText from;   // whose output comes in; by default that of the layer before
-  PlacedText with;   // the other part of a sum
+  PlacedText from;   // the layer whose output is the input; default: the previous one
+  PlacedText with;   // the second operand of a sum
   PlacedNumber repeat{1, {}, {}};
-  PlacedNumber first{0, {}, {}};                // what {i} begins with
-  std::map<std::string, PlacedNumber> numbers;  // by key: of the type, or parameters of the block
+  PlacedNumber first{0, {}, {}};                // the first value of {i}
+  std::map<std::string, PlacedNumber> numbers;  // by key of the type or parameter of the block
   SourcePlace place;
-  // Which layers of the same block `from` and `with` name, or kBlockInput; ResolveModel finds them.
+  // Indices of the layers in the same block that `from` and `with` name, or kBlockInput; set by
+  // ResolveModel.
   int input_index = kBlockInput;
   int with_index = kBlockInput;
 };
@@ -68,13 +69,13 @@ struct ModelDescription {
   std::vector<BlockDescription> blocks;
   BlockDescription body;  // [[layers]]; without name and parameters
 
-  // nullptr where there is none.
+  // nullptr if there is none.
   const BlockDescription* FindBlock(const std::string& name) const;
 };
 
-// Every number may be this; it stands for the classes of [input].
+// A parameter that is defined everywhere: the number of classes from [input].
 inline constexpr const char* kClassesParameter = "classes";
-// What `from` and `with` call the input of the block.
+// The name of the block's input in `from` and `with`.
 inline constexpr const char* kInputName = "input";
 
 }  // namespace thimble

@@ -17,14 +17,14 @@ namespace thimble {
 namespace {
 
 constexpr size_t kMaxWordBytes = 64;
-constexpr size_t kMaxBlockParameters = 32;  // of a block
+constexpr size_t kMaxBlockParameters = 32;  // per block
 
 constexpr NumberKey kHeight{"height", 1, 1 << 13};
 constexpr NumberKey kWidth{"width", 1, 1 << 13};
 constexpr NumberKey kChannels{"channels", 1, 1 << 10};
 constexpr NumberKey kClasses{"classes", 2, 1 << 16};
 
-// What a block's parameter cannot be called: uses of the block have these keys already.
+// Names that a block's parameter cannot have: they are keys of every use of a block.
 constexpr std::array<std::string_view, 8> kReserved = {"type", "name",   "as",    "from",
                                                        "with", "repeat", "first", "classes"};
 
@@ -38,7 +38,7 @@ struct Entry {
   const toml::node* node;
 };
 
-// As they stand in the file, so that the first fault is the one that is told.
+// In file order, so that the first error in the file is the one reported.
 std::vector<Entry> InOrder(const toml::table& table) {
   std::vector<Entry> entries;
   for (const auto& [key, node] : table) {
@@ -62,14 +62,14 @@ bool IsWord(std::string_view text) {
 
 bool HasCounter(const std::string& name) { return name.find("{i}") != std::string::npos; }
 
-// The name of one repetition, to be looked at.
+// The name of one repetition, for checking its spelling.
 std::string WithoutCounter(std::string_view name) {
   const size_t at = name.find("{i}");
   if (at == std::string_view::npos) return std::string(name);
   return fmt::format("{}0{}", name.substr(0, at), name.substr(at + 3));
 }
 
-// What a layer can say, besides what all can: of a type, or of a block.
+// The keys of a layer type or block, in addition to those that all layers have.
 struct LayerKeys {
   bool may_have_name = false;
   bool must_have_name = false;
@@ -205,7 +205,7 @@ Result<void> ModelParser::ParseInput(const toml::node& node) {
 Result<void> ModelParser::ParseBlocks(const toml::node& node) {
   THIMBLE_ASSIGN_OR_RETURN(const toml::table* table, AsTable("[blocks]", node));
   const std::vector<Entry> entries = InOrder(*table);
-  // Names and parameters first: a block may use those below it.
+  // Names and parameters first: a block may use blocks defined after it.
   for (const Entry& entry : entries) {
     THIMBLE_ASSIGN_OR_RETURN(BlockDescription block, ParseBlockHead(entry));
     model_.blocks.push_back(std::move(block));
@@ -228,7 +228,8 @@ Result<BlockDescription> ModelParser::ParseBlockHead(const Entry& entry) const {
   }
   BlockDescription block{entry.key, {}, {}, entry.place};
   if (FindLayerType(block.name) != nullptr) {
-    return At(entry.place, fmt::format("block '{}': there is a layer of this type", block.name));
+    return At(entry.place,
+              fmt::format("block '{}': the name of a layer type is reserved", block.name));
   }
   THIMBLE_ASSIGN_OR_RETURN(const toml::table* table,
                            AsTable(fmt::format("block '{}'", block.name), *entry.node));
@@ -254,11 +255,11 @@ Result<void> ModelParser::ParseParameters(const toml::node& node, BlockDescripti
     THIMBLE_ASSIGN_OR_RETURN(PlacedText parameter, AsWord("parameters", element));
     if (std::find(kReserved.begin(), kReserved.end(), parameter.text) != kReserved.end()) {
       return At(parameter.place,
-                fmt::format("parameter '{}': the word has a meaning already", parameter.text));
+                fmt::format("parameter '{}': this name is reserved", parameter.text));
     }
     for (const PlacedText& other : block.parameters) {
       if (other.text == parameter.text) {
-        return At(parameter.place, fmt::format("parameter '{}' is there twice", parameter.text));
+        return At(parameter.place, fmt::format("parameter '{}' is given twice", parameter.text));
       }
     }
     block.parameters.push_back(std::move(parameter));
@@ -280,12 +281,12 @@ Result<void> ModelParser::ParseLayers(const toml::node& node, BlockDescription& 
 
 Result<std::string> ModelParser::ParseType(const toml::table& table) const {
   const toml::node* node = table.get("type");
-  if (node == nullptr) return At(PlaceOf(table.source()), "a layer without 'type'");
+  if (node == nullptr) return At(PlaceOf(table.source()), "layer has no 'type'");
   THIMBLE_ASSIGN_OR_RETURN(const PlacedText type, AsWord("type", *node));
   if (FindLayerType(type.text) != nullptr || IsBlock(type.text)) return type.text;
   std::vector<std::string_view> known;
   for (const LayerType& candidate : LayerTypes()) known.push_back(candidate.name);
-  return At(type.place, fmt::format("unknown type '{}'; there are {} and the blocks of this file",
+  return At(type.place, fmt::format("unknown type '{}'; expected {} or a block of this file",
                                     type.text, fmt::join(known, ", ")));
 }
 
@@ -353,7 +354,7 @@ Error ModelParser::Unknown(const Entry& entry, const LayerKeys& keys,
                                      fmt::join(known, ", ")));
 }
 
-// What was left out: an error, or its usual value.
+// Sets omitted keys to their defaults; fails if a required one is missing.
 Result<void> ModelParser::Complete(const LayerKeys& keys, LayerDescription& layer) const {
   const auto missing = [&](std::string_view key) {
     return At(layer.place, fmt::format("'{}' needs '{}'", layer.type, key));
@@ -371,7 +372,7 @@ Result<void> ModelParser::Complete(const LayerKeys& keys, LayerDescription& laye
 Result<void> ModelParser::CheckCounter(const LayerDescription& layer) const {
   const bool repeated = layer.repeat.place.line != 0;
   const bool counts = HasCounter(layer.name.text);
-  if (counts && !repeated) return At(layer.name.place, "{i} in a name, but no 'repeat'");
+  if (counts && !repeated) return At(layer.name.place, "{i} in the name requires 'repeat'");
   if (repeated && !counts && !layer.name.text.empty()) {
     return At(layer.name.place,
               fmt::format("'{}' is repeated: its name needs {{i}}, the number of the repetition",
@@ -384,12 +385,12 @@ Result<void> ModelParser::CheckCounter(const LayerDescription& layer) const {
 
 Result<ModelDescription> ParseModel(const std::string& text, const std::string& path) {
   if (const int64_t line = LineOfDeepKey(text); line > 0) {
-    return BadInput(fmt::format("{}:{}: a key of more than {} parts", path, line, kMaxKeyParts));
+    return BadInput(fmt::format("{}:{}: a key has more than {} parts", path, line, kMaxKeyParts));
   }
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {
     return ErrorAt(path, PlaceOf(parsed.error().source()),
-                   OneLine(parsed.error().description()));  // which may hold some of the text
+                   OneLine(parsed.error().description()));  // which may quote the file
   }
   return ModelParser(path).Parse(parsed.table());
 }

@@ -1,4 +1,4 @@
-// From the text of a model file to its description. The only place that knows TOML.
+// Parses the text of a model file. The only code here that depends on TOML.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// Checks everything that a line can show by itself: syntax, keys, types of values, ranges of
-// numbers, spelling of names. `path` is for messages, which are all kBadInput with their place.
+// Checks everything that can be checked line by line: syntax, keys, types of values, ranges of
+// numbers, spelling of names. All errors are kBadInput with `path`, line and column.
 Result<ModelDescription> ParseModel(const std::string& text, const std::string& path);
 
 }  // namespace thimble

@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-// Names inside one block: they are its own.
+// Resolves the names inside one block; each block has its own scope.
 class BlockResolver {
  public:
   BlockResolver(const ModelDescription& model, BlockDescription& block)
@@ -44,7 +44,7 @@ class BlockResolver {
     if (!layer.with.text.empty()) {
       THIMBLE_ASSIGN_OR_RETURN(layer.with_index, Find("with", layer.with));
     }
-    // A name with a counter is many names; `as` is the one for the last of them.
+    // A name with a counter stands for several layers; `as` names the last of them.
     if (layer.name.text.find('{') == std::string::npos) THIMBLE_TRY(Define(layer.name, index));
     THIMBLE_TRY(Define(layer.as, index));
     THIMBLE_TRY(UseParameter(layer.repeat));
@@ -65,7 +65,8 @@ class BlockResolver {
   Result<void> Define(const PlacedText& name, int index) {
     if (name.text.empty()) return {};
     if (name.text == kInputName) {
-      return At(name.place, fmt::format("'{}' is what comes in, no name for a layer", name.text));
+      return At(name.place,
+                fmt::format("'{}' names the input; a layer needs another name", name.text));
     }
     const auto [entry, fresh] = named_.emplace(name.text, Named{index, name.place});
     if (fresh || entry->second.index == index) return {};
@@ -98,7 +99,7 @@ class BlockResolver {
   std::set<std::string> used_parameters_;
 };
 
-// How deeply blocks lie inside each other.
+// Checks how deeply blocks are nested.
 class NestingCheck {
  public:
   explicit NestingCheck(const ModelDescription& model) : model_(model) {}
@@ -109,7 +110,7 @@ class NestingCheck {
   }
 
  private:
-  // Of this block with those inside it.
+  // The depth of this block, including the blocks inside it.
   Result<int> DepthOf(const BlockDescription& block) {
     const auto known = depths_.find(block.name);
     if (known != depths_.end()) return known->second;
@@ -135,18 +136,18 @@ class NestingCheck {
     std::vector<std::string> circle(begin, path_.end());
     circle.push_back(layer.type);
     return ErrorAt(model_.path, layer.place,
-                   fmt::format("a block inside itself: {}", fmt::join(circle, " -> ")));
+                   fmt::format("a block contains itself: {}", fmt::join(circle, " -> ")));
   }
 
   Result<void> CheckDepth(const LayerDescription& layer, int depth) const {
     if (depth <= kMaxBlockDepth) return {};
     return ErrorAt(model_.path, layer.place,
-                   fmt::format("blocks lie more than {} deep inside each other", kMaxBlockDepth));
+                   fmt::format("blocks are nested more than {} levels deep", kMaxBlockDepth));
   }
 
   const ModelDescription& model_;
-  std::vector<std::string> path_;      // from the block looked at first to the present one
-  std::map<std::string, int> depths_;  // of blocks that are done
+  std::vector<std::string> path_;      // from the outermost block to the current one
+  std::map<std::string, int> depths_;  // of finished blocks
 };
 
 }  // namespace

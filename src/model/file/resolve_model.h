@@ -1,4 +1,5 @@
-// What the parts of a model file say about each other: names, parameters, blocks inside blocks.
+// Resolves and checks references between the parts of a model file: names, parameters, nested
+// blocks.
 #pragma once
 
 #include "thimble/base/result.h"
@@ -6,13 +7,12 @@
 
 namespace thimble {
 
-// Blocks inside blocks, counted from [[layers]].
+// Maximum nesting of blocks, counted from [[layers]].
 inline constexpr int kMaxBlockDepth = 32;
 
-// Finds the layers that `from` and `with` name and fills their indices in. An error, with its
-// place, where there is no such layer above, a name is used twice, a parameter is unknown or
-// never used, or blocks use each other in a circle or too deeply. Blocks that are never
-// used are checked as well.
+// Sets the indices of the layers that `from` and `with` name. Fails, with the place in the file, if
+// no earlier layer has that name, a name is used twice, a parameter is unknown or never used, or
+// blocks are nested in a cycle or too deeply. Unused blocks are checked too.
 Result<void> ResolveModel(ModelDescription& model);
 
 }  // namespace thimble

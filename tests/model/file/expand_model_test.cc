@@ -144,7 +144,7 @@ TEST(ExpandModel, LongNames) {
       fmt::format("[blocks.b3]\nlayers = [{{ type = \"batch_norm\", name = \"{}\" }}]\n", word);
   EXPECT_EQ(ExpandRefusal(ModelText("{ type = \"b1\" },\n", blocks)), "was accepted");
   EXPECT_THAT(ExpandRefusal(ModelText("{ type = \"b0\" },\n", blocks)),
-              HasSubstr("names become longer than 200 bytes"));
+              HasSubstr("full name is longer than 200 bytes"));
 }
 
 // 32 blocks inside each other, each repeated 4000 times: nothing may be done 4000^32 times.
@@ -155,7 +155,7 @@ TEST(ExpandModel, RepetitionsInsideRepetitionsEndSoon) {
                           i == 31 ? "relu" : fmt::format("b{}", i + 1));
   }
   EXPECT_THAT(ExpandRefusal(ModelText("{ type = \"b0\" },\n", blocks)),
-              HasSubstr("more than 4000 layers, repetitions counted"));
+              HasSubstr("more than 4000 layers, counting repetitions"));
   EXPECT_EQ(ExpandRefusal(ModelText("{ type = \"relu\", repeat = 4000 },\n")), "was accepted");
   EXPECT_THAT(
       ExpandRefusal(ModelText("{ type = \"relu\", repeat = 4000 },\n{ type = \"relu\" },\n")),

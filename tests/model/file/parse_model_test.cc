@@ -126,11 +126,11 @@ TEST(ParseModel, TheInput) {
 }
 
 TEST(ParseModel, Types) {
-  EXPECT_EQ(RefusedLayer("{ name = \"a\" }"), "2:1: a layer without 'type'");
+  EXPECT_EQ(RefusedLayer("{ name = \"a\" }"), "2:1: layer has no 'type'");
   EXPECT_EQ(RefusedLayer("{ type = 3 }"), "2:10: 'type': expected a string");
   EXPECT_EQ(RefusedLayer("{ type = \"dense\" }"),
-            "2:10: unknown type 'dense'; there are conv, batch_norm, group_norm, relu, dropout, "
-            "add, avg_pool, global_avg_pool, linear and the blocks of this file");
+            "2:10: unknown type 'dense'; expected conv, batch_norm, group_norm, relu, dropout, "
+            "add, avg_pool, global_avg_pool, linear or a block of this file");
 }
 
 TEST(ParseModel, KeysOfALayer) {
@@ -207,7 +207,7 @@ TEST(ParseModel, Repetitions) {
   EXPECT_EQ(RefusedLayer("{ type = \"linear\", name = \"a\", features = 1, repeat = 2 }"),
             "2:27: 'a' is repeated: its name needs {i}, the number of the repetition");
   EXPECT_EQ(RefusedLayer("{ type = \"linear\", name = \"a{i}\", features = 1 }"),
-            "2:27: {i} in a name, but no 'repeat'");
+            "2:27: {i} in the name requires 'repeat'");
   EXPECT_EQ(RefusedLayer("{ type = \"relu\", first = 1 }"), "2:26: 'first' without 'repeat'");
 }
 
@@ -217,7 +217,7 @@ TEST(ParseModel, Blocks) {
   };
   EXPECT_EQ(refused("[blocks.a]\n"), "4:9: block 'a' has no 'layers'");
   EXPECT_THAT(refused("[blocks.a]\nlayers = []\n"), StartsWith("5:10: 'layers': expected"));
-  EXPECT_EQ(refused("[blocks.conv]\n"), "4:9: block 'conv': there is a layer of this type");
+  EXPECT_EQ(refused("[blocks.conv]\n"), "4:9: block 'conv': the name of a layer type is reserved");
   EXPECT_THAT(refused("[blocks.\"a b\"]\n"), StartsWith("4:9: block \"a b\": expected 1 to 64"));
   EXPECT_EQ(refused("[blocks]\na = 3\n"), "5:5: block 'a': expected a table");
   EXPECT_THAT(refused("[blocks.a]\nlayer = []\n"), StartsWith("5:1: unknown key \"layer\""));
@@ -225,10 +225,10 @@ TEST(ParseModel, Blocks) {
               StartsWith("5:14: 'parameters': expected"));
   EXPECT_EQ(refused("[blocks.a]\nparameters = [3]\n"), "5:15: 'parameters': expected a string");
   EXPECT_EQ(refused("[blocks.a]\nparameters = [\"n\",\n\"n\"]\n"),
-            "6:1: parameter 'n' is there twice");
+            "6:1: parameter 'n' is given twice");
   for (const char* word : {"type", "name", "as", "from", "with", "repeat", "first", "classes"}) {
     EXPECT_EQ(refused(std::string("[blocks.a]\nparameters = [\"") + word + "\"]\n"),
-              std::string("5:15: parameter '") + word + "': the word has a meaning already");
+              std::string("5:15: parameter '") + word + "': this name is reserved");
   }
   std::string many;
   for (int i = 0; i < 33; ++i) many += "\"p" + std::to_string(i) + "\", ";

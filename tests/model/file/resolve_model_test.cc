@@ -78,7 +78,7 @@ TEST(ResolveModel, NamesUsedTwice) {
   EXPECT_EQ(ResolveRefusal(ModelText("{ type = \"batch_norm\", name = \"x\", as = \"x\" },\n")),
             "was accepted");
   EXPECT_EQ(ResolveRefusal(ModelText("{ type = \"relu\", as = \"input\" },\n")),
-            "2:23: 'input' is what comes in, no name for a layer");
+            "2:23: 'input' names the input; a layer needs another name");
 }
 
 TEST(ResolveModel, Parameters) {
@@ -108,12 +108,12 @@ TEST(ResolveModel, BlocksInsideThemselves) {
   const std::string layers = "{ type = \"relu\" },\n";
   EXPECT_EQ(
       ResolveRefusal(ModelText(layers, BlockText("a", "{ type = \"relu\" }, { type = \"a\" }"))),
-      "5:30: a block inside itself: a -> a");
+      "5:30: a block contains itself: a -> a");
   EXPECT_EQ(
       ResolveRefusal(ModelText(
           layers, BlockText("start", "{ type = \"a\" }") + BlockText("a", "{ type = \"b\" }") +
                       BlockText("b", "{ type = \"c\" }") + BlockText("c", "{ type = \"a\" }"))),
-      "11:11: a block inside itself: a -> b -> c -> a");
+      "11:11: a block contains itself: a -> b -> c -> a");
 }
 
 // A chain of blocks, each using the next.
@@ -132,8 +132,8 @@ TEST(ResolveModel, DeepBlocks) {
   for (const bool reversed : {false, true}) {
     EXPECT_EQ(ResolveRefusal(Chain(kMaxBlockDepth, reversed)), "was accepted");
     EXPECT_THAT(ResolveRefusal(Chain(kMaxBlockDepth + 1, reversed)),
-                HasSubstr("more than 32 deep"));
-    EXPECT_THAT(ResolveRefusal(Chain(2000, reversed)), HasSubstr("more than 32 deep"));
+                HasSubstr("more than 32 levels deep"));
+    EXPECT_THAT(ResolveRefusal(Chain(2000, reversed)), HasSubstr("more than 32 levels deep"));
   }
 }
 

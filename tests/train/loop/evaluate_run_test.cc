@@ -53,7 +53,7 @@ TEST_F(EvaluateRunTest, NoValidationSet) {
   SaveStart(TinyRun());
   const Error error = Refusal(config_, "validation");
   EXPECT_EQ(error.kind, ErrorKind::kBadInput);
-  EXPECT_EQ(error.message, "part 'validation': needs --validation N");
+  EXPECT_EQ(error.message, "part 'validation': requires --validation N");
 }
 
 TEST_F(EvaluateRunTest, MissingDamagedOrOtherWeights) {

@@ -12,7 +12,7 @@ constexpr std::string_view Name(DeviceKind device) {
   return device == DeviceKind::kCpu ? "cpu" : "cuda";
 }
 
-// Whether steps of a plan that have no byte in common run at the same time.
+// Whether steps of a plan that share no memory run concurrently.
 constexpr bool RunsSideBySide(DeviceKind device) { return device == DeviceKind::kCuda; }
 
 }  // namespace thimble

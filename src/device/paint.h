@@ -1,4 +1,4 @@
-// The pattern of memory that nobody owns; see exec/memory_audit.h.
+// The pattern for memory outside live buffers; see exec/memory_audit.h.
 #pragma once
 
 #include <cstddef>
@@ -6,8 +6,8 @@
 
 namespace thimble {
 
-// A signalling NaN with a payload of its own: arithmetic yields quiet NaNs, labels and pixels four
-// in a row do not spell it.
+// A signalling NaN with a unique payload: arithmetic yields quiet NaNs, and labels or four pixels
+// in a row do not produce it.
 inline constexpr uint32_t kPaint = 0x7FA5C35A;
 inline constexpr size_t kPaintBytes = sizeof(kPaint);
 

@@ -83,11 +83,11 @@ bool BoundPlan::Conflict(const Group& a, const Group& b) const {
 }
 
 void BoundPlan::FindOrder() {
-  std::vector<std::vector<bool>> done_before;  // by group: all that it waits for, by group
+  std::vector<std::vector<bool>> done_before;  // [group][earlier]: waits for it, directly or not
   for (size_t group = 0; group < groups_.size(); ++group) {
     std::vector<size_t> after;
     std::vector<bool> done(group, false);
-    // The latest first: what they wait for needs no name.
+    // The latest first: what they wait for need not be listed.
     for (size_t earlier = group; earlier-- > 0;) {
       if (done[earlier] || !Conflict(groups_[earlier], groups_[group])) continue;
       after.push_back(earlier);

@@ -1,5 +1,5 @@
-// BoundPlan: a plan whose steps are bound to addresses, cut into groups that run at once, and with
-// it which groups may run side by side.
+// BoundPlan: a plan whose steps are bound to addresses and divided into groups that run at once,
+// with the dependencies between groups.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace thimble {
 
-// Where a value of the plan lies in this arena.
+// The view of a value of the plan in this arena.
 TensorView ViewOf(const Plan& plan, ValueId value, std::span<std::byte> arena);
 
 class BoundPlan {
@@ -31,13 +31,13 @@ class BoundPlan {
   BoundPlan& operator=(const BoundPlan&) = delete;
 
   size_t num_steps() const { return steps_.size(); }
-  // Steps of one kernel that knows how to run several calls at once, where no call touches what
-  // another one writes; every other step alone. In order, all steps.
+  // All steps, in order. A group has several steps if their kernel can run several calls at once
+  // and no call accesses memory that another one writes; otherwise it has one step.
   const std::vector<Group>& groups() const { return groups_; }
 
-  // Earlier groups that must be done before this one begins: those that write what it touches or
-  // touch what it writes, less those that one of them waits for. Known only where the device runs
-  // work side by side.
+  // Earlier groups that must finish before this one begins: those that write memory it accesses or
+  // access memory it writes, except groups that another of them already waits for. Filled in only
+  // if the device runs work concurrently.
   std::span<const size_t> After(size_t group) const { return after_[group]; }
 
   void RunStep(size_t step) const { steps_[step].kernel->run(calls_[step]); }
@@ -63,7 +63,7 @@ class BoundPlan {
   std::vector<BoundStep> steps_;
   std::vector<KernelCall> calls_;  // views of steps_
   std::vector<Group> groups_;
-  std::vector<std::vector<size_t>> after_;  // by group; empty where nobody asks
+  std::vector<std::vector<size_t>> after_;  // by group; empty if not needed
 };
 
 }  // namespace thimble

@@ -9,11 +9,12 @@
 
 namespace thimble {
 
-static_assert(kArenaAlignment % Arena::kAlignment == 0, "arenas have the sizes of plans");
+static_assert(kArenaAlignment % Arena::kAlignment == 0,
+              "every planned arena size must be valid for Arena");
 
 namespace {
 
-// Only kernels of the CPU use them.
+// Only CPU kernels use threads.
 int ThreadsOf(const Program& program, DeviceKind kind) {
   int threads = 1;
   if (kind != DeviceKind::kCpu) return threads;
@@ -21,7 +22,7 @@ int ThreadsOf(const Program& program, DeviceKind kind) {
   return threads;
 }
 
-// What it takes of the host's memory.
+// The host memory that the program needs.
 MemoryNeed HostNeed(const Program& program, DeviceKind kind) {
   MemoryNeed need;
   need.threads = ThreadsOf(program, kind);
@@ -32,7 +33,7 @@ MemoryNeed HostNeed(const Program& program, DeviceKind kind) {
   if (kind == DeviceKind::kCpu) return need;
   need.block_bytes = static_cast<int64_t>(program.residents.end_bytes);
   need.what = "the host's copy of weights and optimizer state";
-  need.advice = "a smaller model needs less";
+  need.advice = "try a smaller model";
   return need;
 }
 
@@ -70,8 +71,8 @@ Result<std::unique_ptr<Executor>> Executor::Create(Program program, const OpRegi
 
 Result<std::unique_ptr<Executor>> Executor::CreateOn(std::unique_ptr<Device> device,
                                                      Program program, const OpRegistry& ops) {
-  THIMBLE_CHECK(device->arena().size() == program.arena_bytes, "an arena of {} bytes for {}",
-                device->arena().size(), program.arena_bytes);
+  THIMBLE_CHECK(device->arena().size() == program.arena_bytes,
+                "the arena has {} bytes, expected {}", device->arena().size(), program.arena_bytes);
   THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
                            ThreadPool::Start(ThreadsOf(program, device->kind())));
   return std::unique_ptr<Executor>(
@@ -91,7 +92,7 @@ Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> p
   audited_.resize(program_.plans.size(), false);
   if (!device_->arena_is_host_memory()) {
     resident_copy_ = device_->AllocateHost(program_.residents.end_bytes);
-    FetchResidents();  // paint, so that residents nobody writes stay as they are
+    FetchResidents();  // copies the paint, so that residents never written stay paint
   }
 }
 
@@ -103,7 +104,7 @@ void Executor::Prepare(size_t plan) {
 }
 
 void Executor::Begin(size_t plan) {
-  THIMBLE_CHECK(prepared_ == plan, "plan '{}' runs without being prepared", program_.names[plan]);
+  THIMBLE_CHECK(prepared_ == plan, "Run of plan '{}' without Prepare", program_.names[plan]);
   prepared_.reset();
 }
 
@@ -125,8 +126,9 @@ void Executor::Run(size_t plan) {
 }
 
 void Executor::RunTimed(size_t plan, std::span<double> step_seconds) {
-  THIMBLE_CHECK(step_seconds.size() == bound_[plan]->num_steps(), "{} times for {} steps",
-                step_seconds.size(), bound_[plan]->num_steps());
+  THIMBLE_CHECK(step_seconds.size() == bound_[plan]->num_steps(),
+                "got {} times, expected one for each of {} steps", step_seconds.size(),
+                bound_[plan]->num_steps());
   Begin(plan);
   if (auditing_) return RunAudited(plan);
   const CountedScope counted(*this);
@@ -165,13 +167,13 @@ TensorView Executor::View(size_t plan, std::string_view value) const {
 }
 
 void Executor::Write(const TensorView& value, std::span<const std::byte> from) {
-  THIMBLE_CHECK(from.size() == value.size_bytes(), "{} bytes for a value of {}", from.size(),
+  THIMBLE_CHECK(from.size() == value.size_bytes(), "got {} bytes, expected {}", from.size(),
                 value.size_bytes());
   device_->Write(value.bytes().data(), from);
 }
 
 void Executor::Read(const TensorView& value, std::span<std::byte> to) const {
-  THIMBLE_CHECK(to.size() == value.size_bytes(), "{} bytes for a value of {}", to.size(),
+  THIMBLE_CHECK(to.size() == value.size_bytes(), "got {} bytes, expected {}", to.size(),
                 value.size_bytes());
   device_->Read(value.bytes().data(), to);
 }
@@ -199,7 +201,7 @@ void Executor::FetchResidents() {
   device_->Synchronize();
 }
 
-// One by one: what lies between them is paint and stays so.
+// One by one, because the gaps between them must stay paint.
 void Executor::StoreResidents() {
   if (!resident_copy_) return;
   for (const Resident& resident : program_.residents.residents) {

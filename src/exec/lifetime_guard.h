@@ -1,6 +1,6 @@
 // LifetimeGuard: in AddressSanitizer builds, makes the bytes of a buffer inaccessible while it is
-// not alive. One arena hides overruns from the sanitizer; this shows them to it again. Elsewhere it
-// does nothing.
+// not alive. Inside one arena the sanitizer cannot see overruns; this makes them visible again. In
+// other builds it does nothing.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace thimble {
 
 class LifetimeGuard {
  public:
-  // Closes everything above the residents that is not alive at the first step; opens all of it
-  // again at the end. Both arguments must outlive the guard.
+  // Makes everything above the residents that is not alive at the first step inaccessible; the
+  // destructor makes all of it accessible again. Both arguments must outlive the guard.
   LifetimeGuard(std::span<std::byte> arena, const Plan& plan);
   ~LifetimeGuard();
   LifetimeGuard(const LifetimeGuard&) = delete;

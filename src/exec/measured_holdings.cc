@@ -16,7 +16,7 @@ size_t MeasuredResident(const MemoryAudit& audit, const std::string& name) {
 
 size_t MeasuredBuffer(const std::vector<size_t>& buffers, int64_t buffer) {
   const auto index = static_cast<size_t>(buffer);
-  THIMBLE_CHECK(index < buffers.size(), "no buffer {}", buffer);
+  THIMBLE_CHECK(index < buffers.size(), "no measured buffer {}", buffer);
   return buffers[index];
 }
 
@@ -40,8 +40,8 @@ std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
 
 std::vector<HoldingDifference> DifferencesOf(const std::vector<Holding>& planned,
                                              const std::vector<Holding>& measured) {
-  THIMBLE_CHECK(planned.size() == measured.size(), "{} and {} holdings", planned.size(),
-                measured.size());
+  THIMBLE_CHECK(planned.size() == measured.size(), "{} planned and {} measured holdings",
+                planned.size(), measured.size());
   std::vector<HoldingDifference> differences;
   for (size_t i = 0; i < planned.size(); ++i) {
     if (planned[i].size_bytes == measured[i].size_bytes) continue;

@@ -1,5 +1,5 @@
-// What the audit found, as holdings: the plan's list with measured sizes in place of planned ones,
-// so that both sides are added up by the same accounting.
+// The audit's results as holdings: the plan's list with measured instead of planned sizes, so that
+// the same accounting adds up both.
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@
 namespace thimble {
 
 // The holdings of the plan that was audited last (plan/memory/accounting.h), each with the bytes
-// that were found in use. Values that share a buffer in turn all have what was found in the buffer.
-// Requires a scan of the arena after that run: it measures the residents.
+// found in use. Values that share a buffer one after the other all get the size measured for the
+// buffer. Requires a scan of the arena after that run: it measures the residents.
 std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
                                       const MemoryAudit& audit);
-// The same for a plan that was audited before: `buffers` is what measured_buffers() was then.
+// The same for a plan audited earlier; `buffers` is the value of measured_buffers() at that time.
 std::vector<Holding> MeasuredHoldings(const std::vector<Holding>& planned,
                                       const std::vector<size_t>& buffers, const MemoryAudit& audit);
 
-// A holding of which more or less was in use than planned.
+// A holding whose measured size differs from the planned one.
 struct HoldingDifference {
   Holding planned;
   size_t measured_bytes = 0;
   friend bool operator==(const HoldingDifference&, const HoldingDifference&) = default;
 };
 
-// Where the lists differ in size, in their order. Requires two lists of the same holdings.
+// The holdings whose sizes differ, in order. Requires two lists of the same holdings.
 std::vector<HoldingDifference> DifferencesOf(const std::vector<Holding>& planned,
                                              const std::vector<Holding>& measured);
 

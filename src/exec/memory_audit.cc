@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-// Enough to see what is wrong; a broken kernel would report thousands.
+// Enough to find the cause; a broken kernel would report thousands.
 constexpr size_t kMaxFaults = 20;
 
 size_t PaddedEnd(const Placement& placement) {
@@ -21,8 +21,8 @@ struct Range {
   size_t end;
 };
 
-// For people who look for a stray write: the last buffer that lay at this byte, and the nearest
-// one that ends before it. Empty where there is neither.
+// Helps to find a stray write: names the last buffer at this byte and the nearest one that ends
+// before it. Empty if there is neither.
 std::string Surroundings(const std::vector<const Placement*>& placements, size_t byte) {
   const Placement* there = nullptr;
   const Placement* before = nullptr;
@@ -35,8 +35,8 @@ std::string Surroundings(const std::vector<const Placement*>& placements, size_t
     }
   }
   std::string text;
-  if (there != nullptr) text += fmt::format(", where '{}' had lain", there->name);
-  if (before != nullptr) text += fmt::format(", behind '{}'", before->name);
+  if (there != nullptr) text += fmt::format(", where '{}' was before", there->name);
+  if (before != nullptr) text += fmt::format(", after the end of '{}'", before->name);
   return text;
 }
 
@@ -77,12 +77,12 @@ void MemoryAudit::Begin(const Plan& plan) {
 
 void MemoryAudit::BeforeStep(size_t step) {
   for (const Placement& placement : plan_->placements) {
-    // What lives from the first step on may be an input that the caller has written already.
+    // A buffer alive from the first step on may be an input that the caller has already written.
     if (placement.resident || placement.live.first != step || step == 0) continue;
     if (const size_t used = device_.UsedBytes(placement.offset, PaddedEnd(placement)); used != 0) {
       Report(
-          fmt::format("before step {}: '{}' at offset {} was written up to byte {} while nothing "
-                      "lived there",
+          fmt::format("before step {}: '{}' at offset {} was written up to byte {} while no "
+                      "buffer was alive there",
                       step, placement.name, placement.offset, used));
     }
   }
@@ -104,7 +104,7 @@ void MemoryAudit::AfterStep(size_t step) {
     const Placement& placement = plan_->placements[buffer];
     if (placement.resident || placement.live.end != step + 1) continue;
     Measure(buffer);
-    // Outputs of the graph are still to be read.
+    // Not after the last step: the caller still reads the outputs of the graph.
     if (step + 1 < plan_->steps.size()) device_.Paint(placement.offset, PaddedEnd(placement));
   }
 }
@@ -121,8 +121,9 @@ void MemoryAudit::End() {
   for (const Range& dead : Complement(std::move(alive), device_.arena().size())) {
     if (const size_t used = device_.UsedBytes(dead.begin, dead.end); used != 0) {
       const size_t byte = dead.begin + used - 1;
-      Report(fmt::format("after the last step: byte {} was written while nothing lived there{}",
-                         byte, Surroundings(placements, byte)));
+      Report(
+          fmt::format("after the last step: byte {} was written while no buffer was alive there{}",
+                      byte, Surroundings(placements, byte)));
     }
   }
   plan_ = nullptr;

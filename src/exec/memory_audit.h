@@ -1,14 +1,14 @@
-// MemoryAudit: measures what a plan really uses, without asking the planner for sizes.
+// MemoryAudit: measures the memory that a plan really uses, independently of the planned sizes.
 //
-// Every byte that nobody owns is painted with a pattern that no computation produces. During an
-// audited run each buffer is looked at when it is born (its bytes must still be paint: otherwise
-// somebody wrote where nothing lived) and when it dies (how far was it written?), and then painted
-// again. What is found is the measured size of the buffer; what lies in no buffer must be paint for
-// ever.
+// All memory outside live buffers is painted with a pattern that no computation produces. During an
+// audited run each buffer is scanned when its lifetime begins (its bytes must still be paint:
+// otherwise something wrote there while no buffer was alive) and when it ends (how far was it
+// written?), and then painted again. The extent written is the measured size of the buffer; memory
+// outside all buffers must always stay paint.
 //
 // The unit is a 4-byte word: a word counts as used if any of its bytes changed. The pattern is a
-// NaN, so reading memory before writing it shows in the results. The device paints and looks; what
-// is painted and what it means is decided here, for all devices alike.
+// NaN, so reading memory before writing it shows in the results. The device paints and scans; what
+// to paint, and what the results mean, is decided here for all devices.
 #pragma once
 
 #include <cstddef>
@@ -27,17 +27,17 @@ class MemoryAudit {
   // Paints the whole arena. The device must outlive the audit.
   MemoryAudit(Device& device, const ResidentLayout& residents);
 
-  // Paints everything but the residents; call before the inputs of the run are written.
+  // Paints everything except the residents; call before the inputs of the run are written.
   void Begin(const Plan& plan);
   void BeforeStep(size_t step);
   void AfterStep(size_t step);
   void End();
 
-  // Looks at the arena as it is between runs: residents are measured and must be written as far as
-  // they reach, and the gaps, which belong to no buffer of any of these plans, must be paint.
+  // Checks the arena between runs: residents are measured and must be written to their end, and the
+  // gaps, which belong to no buffer of any of these plans, must be paint.
   void ScanArena(const std::vector<Plan>& plans);
 
-  // Faults found so far, one line each; empty if all is well.
+  // Faults found so far, one line each; empty if there are none.
   const std::vector<std::string>& faults() const { return faults_; }
   // Highest address, relative to the arena, that was found in use.
   size_t measured_peak_bytes() const { return measured_peak_bytes_; }
@@ -56,14 +56,14 @@ class MemoryAudit {
 
   Device& device_;
   ResidentLayout residents_;
-  const Plan* plan_ = nullptr;  // of the run under way
+  const Plan* plan_ = nullptr;  // of the current run
   std::vector<size_t> measured_buffers_;
   std::vector<size_t> measured_residents_;
   size_t measured_peak_bytes_ = 0;
   std::vector<std::string> faults_;
 };
 
-// The end of the highest buffer or resident of a plan: what the audit must find.
+// The end of the highest buffer or resident of a plan, which the audit must measure.
 size_t PlannedPeakBytes(const Plan& plan);
 
 }  // namespace thimble

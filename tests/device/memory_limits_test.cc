@@ -185,12 +185,14 @@ TEST(CheckMemory, NamesTheTightestLimitAndWhatHelps) {
   const MemoryNeed need = {.block_bytes = 80 * kMB};
   const auto refused = CheckMemory(need, limits);
   ASSERT_FALSE(refused.ok());
-  EXPECT_THAT(refused.error().message,
-              AllOf(HasSubstr("the arena needs 80.00 MB (80000000 bytes)"),
-                    HasSubstr("the control group /a leaves 40.00 MB (limit 60 MB, 20 MB in use)"),
-                    HasSubstr("--batch"), HasSubstr("--microbatch"), HasSubstr("--recompute"),
-                    HasSubstr("--budget " + std::to_string(40 * kMB - need.BesideBytes()))));
-  EXPECT_THAT(DescribeTightest(limits), HasSubstr("the control group /a leaves 40.00 MB"));
+  EXPECT_THAT(
+      refused.error().message,
+      AllOf(HasSubstr("the arena needs 80.00 MB (80000000 bytes)"),
+            HasSubstr("the control group /a allows only 40.00 MB more (limit 60 MB, 20 MB in use)"),
+            HasSubstr("--batch"), HasSubstr("--microbatch"), HasSubstr("--recompute"),
+            HasSubstr("--budget " + std::to_string(40 * kMB - need.BesideBytes()))));
+  EXPECT_THAT(DescribeTightest(limits),
+              HasSubstr("the control group /a allows only 40.00 MB more"));
 }
 
 TEST(CheckMemory, NoAdviceForABudgetWhereNothingIsLeft) {

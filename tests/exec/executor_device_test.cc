@@ -107,11 +107,11 @@ TEST(ExecutorOnDevice, TrainsAsOnTheCpu) {
 TEST(ExecutorOnDeviceDeathTest, WrongSizes) {
   const OnRecordingDevice run;
   float number = 0;
-  EXPECT_DEATH(WriteNumber(*run.executor, run.x, number), "4 bytes for a value of 80");
-  EXPECT_DEATH((void)ReadNumber<float>(*run.executor, run.y), "4 bytes for a value of 80");
+  EXPECT_DEATH(WriteNumber(*run.executor, run.x, number), "got 4 bytes, expected 80");
+  EXPECT_DEATH((void)ReadNumber<float>(*run.executor, run.y), "got 4 bytes, expected 80");
   EXPECT_DEATH((void)Executor::CreateOn(std::make_unique<RecordingDevice>(64),
                                         run.executor->program(), BuiltinOps()),
-               "an arena of 64 bytes for");
+               "the arena has 64 bytes, expected");
 }
 
 }  // namespace

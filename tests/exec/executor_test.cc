@@ -201,9 +201,9 @@ TEST(ExecutorDeathTest, UnknownNamesAreTheProgrammersFault) {
 TEST(ExecutorDeathTest, EveryRunMustBePrepared) {
   SmallTraining training;
   training.Run(kTrain, 0);
-  EXPECT_DEATH(training.executor().Run(kTrain), "plan 'train' runs without being prepared");
+  EXPECT_DEATH(training.executor().Run(kTrain), "Run of plan 'train' without Prepare");
   training.executor().Prepare(kTrain);
-  EXPECT_DEATH(training.executor().Run(kEvaluate), "plan 'evaluate' runs without being prepared");
+  EXPECT_DEATH(training.executor().Run(kEvaluate), "Run of plan 'evaluate' without Prepare");
 }
 
 TEST(ExecutorTest, RunsAllocateNothing) {

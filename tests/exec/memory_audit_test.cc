@@ -75,15 +75,16 @@ TEST(MemoryAuditTest, FindsAWordInANeighbourThatIsNotYetBorn) {
   AppendChain(run, PlantedRun::kFlush);
   run.Run();
   EXPECT_THAT(run.Faults(), HasSubstr("before step 2: 'b' at offset 384 was written up to byte 4 "
-                                      "while nothing lived there"));
+                                      "while no buffer was alive there"));
 }
 
 TEST(MemoryAuditTest, FindsAWordInANeighbourThatIsDead) {
   PlantedRun run(&WriteOneWordTooMany);
   AppendPlantedLast(run, PlantedRun::kFlush);
   run.Run();
-  EXPECT_THAT(run.Faults(), HasSubstr("after the last step: byte 259 was written while nothing "
-                                      "lived there, where 'a' had lain, behind 'p'"));
+  EXPECT_THAT(run.Faults(), HasSubstr("after the last step: byte 259 was written while no "
+                                      "buffer was alive there, where 'a' was before, after the "
+                                      "end of 'p'"));
 }
 
 TEST(MemoryAuditTest, FindsAWriteLongBeforeBirth) {
@@ -97,8 +98,8 @@ TEST(MemoryAuditTest, FindsAWriteAfterDeath) {
   PlantedRun run(&WriteFarBefore);
   AppendChain(run, PlantedRun::kFlush);
   run.Run();
-  EXPECT_THAT(run.Faults(), HasSubstr("byte 3 was written while nothing lived there, where 'x' had "
-                                      "lain"));
+  EXPECT_THAT(run.Faults(), HasSubstr("byte 3 was written while no buffer was alive there, where "
+                                      "'x' was before"));
 }
 
 TEST(MemoryAuditTest, FindsAnUnwrittenEnd) {
@@ -185,7 +186,8 @@ TEST(MemoryAuditTest, FindsLaterRunsThatWriteIntoGaps) {
     return;
   }
   run.Run(2);
-  EXPECT_THAT(run.Faults(), HasSubstr("byte 339 belongs to no buffer and was written, behind 'p'"));
+  EXPECT_THAT(run.Faults(),
+              HasSubstr("byte 339 belongs to no buffer and was written, after the end of 'p'"));
 }
 
 TEST(MemoryAuditTest, CountsAPeakAboveThePlan) {

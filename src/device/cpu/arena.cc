@@ -21,15 +21,16 @@ size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
 Error CannotMap(size_t size_bytes) {
   const int code = errno;
-  return Failed(
-      fmt::format("cannot map an arena of {} ({} bytes): {}; a smaller --batch needs less",
-                  FormatBytes(static_cast<int64_t>(size_bytes)), size_bytes, std::strerror(code)));
+  return Failed(fmt::format("cannot map an arena of {} ({} bytes): {}; try a smaller --batch",
+                            FormatBytes(static_cast<int64_t>(size_bytes)), size_bytes,
+                            std::strerror(code)));
 }
 
 }  // namespace
 
 Result<Arena> Arena::Map(size_t size_bytes) {
-  THIMBLE_CHECK(size_bytes % kAlignment == 0, "arena of {} bytes", size_bytes);
+  THIMBLE_CHECK(size_bytes % kAlignment == 0,
+                "arena size of {} bytes is not a multiple of the alignment", size_bytes);
   const size_t page = PageBytes();
   const size_t inner_bytes = RoundUp(size_bytes, page);
   Arena arena;
@@ -38,14 +39,14 @@ Result<Arena> Arena::Map(size_t size_bytes) {
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) return CannotMap(size_bytes);
   arena.mapping_ = static_cast<std::byte*>(mapping);
-  // A hint: kernels stride through many pages at once. Only whole large pages inside are taken.
+  // A hint: kernels access many pages at once. Only whole huge pages inside the mapping are used.
   madvise(mapping, arena.mapping_bytes_, MADV_HUGEPAGE);
-  // Splits the mapping, which fails where the process has too many. Nothing runs without guards.
+  // This splits the mapping, which fails if the process has too many. Guard pages are required.
   if (mprotect(arena.mapping_, page, PROT_NONE) != 0 ||
       mprotect(arena.mapping_ + page + inner_bytes, page, PROT_NONE) != 0) {
     return CannotMap(size_bytes);
   }
-  // Flush with the upper guard page: one byte too many faults.
+  // Ends exactly at the upper guard page: accessing one byte too many faults.
   arena.base_ = arena.mapping_ + page + (inner_bytes - size_bytes);
   arena.size_bytes_ = size_bytes;
   return arena;

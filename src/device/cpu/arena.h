@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// The block ends at an inaccessible page and starts behind another (up to alignment), so that
-// running off either end stops the program instead of changing somebody else's bytes.
+// The block ends at an inaccessible page and starts after another (up to alignment), so that an
+// access past either end stops the program instead of corrupting other memory.
 class Arena {
  public:
   static constexpr size_t kAlignment = 64;
@@ -22,7 +22,7 @@ class Arena {
 
   std::span<std::byte> bytes() const { return {base_, size_bytes_}; }
 
-  // Bytes of the arena that the operating system holds in memory now, in whole pages.
+  // Bytes of the arena that are currently resident in memory, in whole pages.
   int64_t ResidentBytes() const;
 
  private:
@@ -33,11 +33,11 @@ class Arena {
   size_t size_bytes_ = 0;
 };
 
-// Largest resident set of this process so far.
+// The peak resident set size of this process so far.
 int64_t ProcessPeakBytes();
 
-// Hands what malloc keeps for later back to the operating system, so that it does not count beside
-// an arena. Does nothing where the C library cannot.
+// Returns free memory that malloc caches to the operating system, so that it does not add to the
+// arena. Does nothing if the C library cannot.
 void ReturnFreeMemory();
 
 }  // namespace thimble

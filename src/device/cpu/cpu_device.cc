@@ -24,7 +24,7 @@ class HeapMemory final : public HostMemory {
 
 }  // namespace
 
-// An empty span may have no address, which memcpy does not like.
+// An empty span may have a null address, which memcpy must not get.
 void CpuDevice::Write(std::byte* to, std::span<const std::byte> from) {
   if (!from.empty()) std::memcpy(to, from.data(), from.size());
 }

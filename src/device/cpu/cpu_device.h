@@ -1,4 +1,4 @@
-// The CPU as a device: the arena is memory of the host, and everything is done at once.
+// The CPU as a device: the arena is host memory, and every call is synchronous.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ class CpuDevice : public Device {
   Arena arena_;
 };
 
-// kFailed where the arena cannot be mapped.
+// kFailed if the arena cannot be mapped.
 Result<std::unique_ptr<Device>> OpenCpuDevice(size_t arena_bytes);
 
 }  // namespace thimble

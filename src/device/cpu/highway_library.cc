@@ -1,19 +1,19 @@
-// The functions of Highway that its headers leave to a library: which of its targets this processor
-// has, and which of them is in use. Debian has the library in shared form only, and programs of
-// ours need none (docs/decisions/0017-one-file-that-runs-anywhere.md).
+// The functions of Highway that normally live in its library: which targets this processor
+// supports, and which one is in use. Debian has only the shared library, and our programs are to
+// run without it (docs/decisions/0017-one-file-that-runs-anywhere.md).
 #include <hwy/highway.h>
 
 namespace hwy {
 namespace {
 
 int64_t DetectTargets() {
-  // What the compiler may use everywhere is always there.
+  // The compiler's baseline is always supported.
   int64_t targets = HWY_ENABLED_BASELINE;
 #if HWY_ARCH_X86_64
   __builtin_cpu_init();
   const bool sse4 = __builtin_cpu_supports("sse4.2") && __builtin_cpu_supports("aes") &&
                     __builtin_cpu_supports("pclmul");
-  // Every processor with these has F16C and LZCNT, which Highway uses too.
+  // Every processor with these also has F16C and LZCNT, which Highway uses.
   const bool avx2 = sse4 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
                     __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
   const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&

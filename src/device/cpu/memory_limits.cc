@@ -17,18 +17,17 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kKiB = 1024;
 
-// Growth of the process between the mapping of the arena and its end, the arena left out, measured
-// in trainings whose report another process draws: 1.3 MiB with 104 steps of plans (wrn-10-1), 3.1
-// with 413, 4.4 with 629 (wrn-28-2 in parts). The sum of the two is 1.5 to 2.5 MiB more in each
-// case.
+// Growth of the process from mapping the arena to its end, without the arena, measured in trainings
+// whose report another process draws: 1.3 MiB with 104 steps of plans (wrn-10-1), 3.1 with 413, 4.4
+// with 629 (wrn-28-2 in parts). The two constants add up to 1.5 to 2.5 MiB more in each case.
 constexpr int64_t kBesideBytes = 2 * kMiB;
 constexpr int64_t kBesideBytesPerStep = 8 * kKiB;
-// Of a thread's stack, what the kernel needs for it included; 27 KiB measured.
+// Touched bytes of a thread's stack, including the kernel's own data; 27 KiB measured.
 constexpr int64_t kTouchedBytesPerThread = 32 * kKiB;
 
-// "Unlimited" of control groups version 1 is a little less than 2^63; nothing real is near.
+// "Unlimited" in control groups version 1 is a little less than 2^63, far above any real limit.
 constexpr int64_t kNoLimit = int64_t{1} << 62;
-// glibc's, where stacks are unlimited.
+// glibc's default if stacks are unlimited.
 constexpr int64_t kUsualStackBytes = 2 * kMiB;
 
 std::optional<int64_t> ToNumber(std::string_view text) {
@@ -39,8 +38,7 @@ std::optional<int64_t> ToNumber(std::string_view text) {
   return number;
 }
 
-// Files of the kernel say that they are empty, so the bounded reader does not read them; they are
-// short.
+// Files in /proc and /sys report a size of 0, so FileReader cannot read them; they are short.
 std::vector<std::vector<std::string>> ReadWords(const std::string& path) {
   std::vector<std::vector<std::string>> lines;
   std::ifstream file(path);
@@ -52,8 +50,8 @@ std::vector<std::vector<std::string>> ReadWords(const std::string& path) {
   return lines;
 }
 
-// The number behind these words at the beginning of a line: "VmSize: 123 kB" has one behind
-// {"VmSize:"}. Nothing where there is none, or where it is "unlimited".
+// The number after these words at the beginning of a line, for example after {"VmSize:"} in
+// "VmSize: 123 kB". nullopt if there is none or it is "unlimited".
 std::optional<int64_t> Find(const std::vector<std::vector<std::string>>& lines,
                             const std::vector<std::string>& key) {
   for (const std::vector<std::string>& words : lines) {
@@ -74,7 +72,7 @@ std::string LimitAndUse(int64_t limit_bytes, int64_t used_bytes) {
   return fmt::format("limit {}, {} in use", FormatBytes(limit_bytes), FormatBytes(used_bytes));
 }
 
-// Free memory, and swap beside it.
+// Free memory and swap.
 struct Machine {
   std::optional<int64_t> available_bytes;
   int64_t free_swap_bytes = 0;
@@ -90,7 +88,8 @@ Machine ReadMachine(const std::string& root) {
   return machine;
 }
 
-// Files in memory that can be read again. Version 1 has the numbers of the groups below in others.
+// Page cache, which the kernel can drop. Version 1 reports totals that include child groups under
+// other names.
 int64_t FileCacheBytes(const std::string& folder) {
   const auto lines = ReadWords(folder + "/memory.stat");
   int64_t sum = 0;
@@ -101,11 +100,11 @@ int64_t FileCacheBytes(const std::string& folder) {
   return sum;
 }
 
-// One control group of either version; nothing where it has no limit.
+// One control group of either version; nullopt if it has no limit.
 struct GroupFiles {
   const char* limit;
   const char* use;
-  const char* swap_limit;  // version 1: of memory and swap together
+  const char* swap_limit;  // version 1: memory and swap together
   const char* swap_use;
   bool swap_includes_memory;
 };
@@ -133,10 +132,10 @@ void AddGroup(const std::string& folder, const std::string& name, const GroupFil
   limits.push_back({"the control group " + name, LimitAndUse(*limit, used), free, false});
 }
 
-// The group at `path` below `mount` and all above it.
+// Adds the group at `path` below `mount` and all its parents.
 void AddGroups(const std::string& mount, std::string path, const GroupFiles& files,
                int64_t free_swap_bytes, std::vector<MemoryLimit>& limits) {
-  // Outside of what this process sees.
+  // Not visible to this process.
   if (path.empty() || path[0] != '/' || path.find("/..") != std::string::npos) return;
   while (path.size() > 1) {
     AddGroup(mount + path, path, files, free_swap_bytes, limits);
@@ -157,7 +156,7 @@ void AddControlGroups(const std::string& root, int64_t free_swap_bytes,
                       std::vector<MemoryLimit>& limits) {
   const std::string mount = root + "/sys/fs/cgroup";
   std::ifstream file(root + "/proc/self/cgroup");
-  // "4:cpu,memory:/path" of version 1, "0::/path" of version 2.
+  // "4:cpu,memory:/path" in version 1, "0::/path" in version 2.
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find(':');
     const size_t second = line.find(':', first + 1);
@@ -193,7 +192,7 @@ int64_t MemoryNeed::BesideBytes() const {
   return kBesideBytes + plan_steps * kBesideBytesPerStep + threads * kTouchedBytesPerThread;
 }
 
-// The thread that reads ahead has a stack, too.
+// The prefetch thread has a stack too.
 int64_t MemoryNeed::BesideAddresses(int64_t stack_bytes) const {
   return kBesideBytes + plan_steps * kBesideBytesPerStep + threads * stack_bytes;
 }
@@ -227,8 +226,8 @@ Result<void> CheckMemory(const MemoryNeed& need, const MemoryLimits& limits) {
   if (tightest == limits.limits.end() || need.block_bytes <= left_for_block(*tightest)) return {};
   const int64_t left = left_for_block(*tightest);
   return Failed(fmt::format(
-      "not enough memory: {} needs {} ({} bytes) and the process about {} beside it, but {} leaves "
-      "{} ({}); {}{}",
+      "not enough memory: {} needs {} ({} bytes) and the process about {} more, but {} allows only "
+      "{} more ({}); {}{}",
       need.what, FormatBytes(need.block_bytes), need.block_bytes, FormatBytes(beside(*tightest)),
       tightest->name, FormatBytes(tightest->free_bytes), tightest->detail, need.advice,
       left > 0 ? fmt::format("; thimble plan --budget {} shows what fits", left) : ""));
@@ -238,9 +237,9 @@ std::string DescribeTightest(const MemoryLimits& limits) {
   const auto tightest = std::min_element(
       limits.limits.begin(), limits.limits.end(),
       [](const MemoryLimit& a, const MemoryLimit& b) { return a.free_bytes < b.free_bytes; });
-  if (tightest == limits.limits.end()) return "its limits cannot be read";
-  return fmt::format("{} leaves {} ({})", tightest->name, FormatBytes(tightest->free_bytes),
-                     tightest->detail);
+  if (tightest == limits.limits.end()) return "the memory limits cannot be read";
+  return fmt::format("{} allows only {} more ({})", tightest->name,
+                     FormatBytes(tightest->free_bytes), tightest->detail);
 }
 
 }  // namespace thimble

@@ -1,6 +1,6 @@
-// How much more memory this machine will give the process: what is free, and the limits of control
-// groups and of the process. An arena is mapped without being reserved, so whoever takes more is
-// killed later, when it is touched; asking before turns that into an error with a reason.
+// How much more memory the process can get: free memory, and the limits of control groups and of
+// the process. Mapping an arena does not reserve memory, so a process that takes too much is killed
+// later, when it touches the pages; checking first turns that into an error with a reason.
 //
 //   THIMBLE_TRY(CheckMemory({.block_bytes = arena_bytes, .threads = 4}, ReadMemoryLimits()));
 #pragma once
@@ -14,27 +14,27 @@
 
 namespace thimble {
 
-// What a program is about to take of the host's memory.
+// The host memory that a program is about to allocate.
 struct MemoryNeed {
-  int64_t block_bytes = 0;         // the arena, or what the host keeps for a GPU
-  int threads = 1;                 // to be started, the present one included
-  int64_t plan_steps = 0;          // of all plans: their addresses, records and pictures
+  int64_t block_bytes = 0;  // the arena, or the host's copy for a GPU
+  int threads = 1;          // to be started, including the current one
+  int64_t plan_steps = 0;   // of all plans; each takes memory for addresses, records and plots
   std::string what = "the arena";  // what the block is for
-  // What makes it smaller.
-  std::string advice = "a smaller --batch helps, in training also --microbatch and --recompute";
+  // How to reduce it, for the message.
+  std::string advice = "try a smaller --batch or, in training, --microbatch or --recompute";
 
-  // About as much is needed beside the block.
+  // Estimated memory needed in addition to the block.
   int64_t BesideBytes() const;
-  // The same where addresses are counted, touched or not, with stacks of this size.
+  // The same for limits on address space, with stacks of this size.
   int64_t BesideAddresses(int64_t stack_bytes) const;
 };
 
-// Something that ends how much more memory the process gets.
+// A limit on how much more memory the process can get.
 struct MemoryLimit {
   std::string name;              // "the control group /jobs/7"
   std::string detail;            // "limit 600 MB, 80 MB in use"
-  int64_t free_bytes = 0;        // what it leaves
-  bool counts_mappings = false;  // addresses, whether touched or not
+  int64_t free_bytes = 0;        // still available under this limit
+  bool counts_mappings = false;  // limits address space, touched or not
 };
 
 struct MemoryLimits {
@@ -44,14 +44,14 @@ struct MemoryLimits {
 
 // Reads /proc and /sys/fs/cgroup below `root`: free memory and swap, the memory limits of the
 // process's control group and of all above it (version 1 and 2, at the usual places), and the
-// limits on address space and data (ulimit -v, -d). What cannot be read is no limit. Caches of
-// files count as free: the system gives them up.
+// limits on address space and data (ulimit -v, -d). A limit that cannot be read is ignored. The
+// page cache counts as free, because the system can drop it.
 MemoryLimits ReadMemoryLimits(const std::string& root = "");
 
-// kFailed where a limit leaves less than is needed; names the tightest one and what helps.
+// kFailed if a limit allows less than is needed; the message names the tightest limit and `advice`.
 Result<void> CheckMemory(const MemoryNeed& need, const MemoryLimits& limits);
 
-// For a program that ran out of memory: which limit leaves least.
+// For a program that ran out of memory: describes the tightest limit.
 std::string DescribeTightest(const MemoryLimits& limits);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// ParallelElements: cuts a flat range of elements into fixed chunks and runs them on the pool.
+// ParallelElements: splits a flat range of elements into fixed chunks and runs them on the pool.
 #pragma once
 
 #include <algorithm>

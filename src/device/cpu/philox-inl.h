@@ -1,7 +1,7 @@
 // Philox4x32-10 of base/philox.h on the lanes of a vector, for code that Highway compiles once per
-// SIMD target. The same words.
+// SIMD target. Gives the same words.
 
-// Highway's include guard: the file is read again for every target.
+// Highway's include guard: the file is included again for every target.
 #if defined(THIMBLE_DEVICE_CPU_PHILOX_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THIMBLE_DEVICE_CPU_PHILOX_INL_H_
 #undef THIMBLE_DEVICE_CPU_PHILOX_INL_H_
@@ -24,8 +24,9 @@ namespace HWY_NAMESPACE {
 
 #if HWY_TARGET == HWY_SCALAR
 
-// At least `count` words of the counters from `first` on, which count in their first number, four
-// of each in order. `words` is aligned and has room for `count` rounded up to a multiple of 32.
+// Writes at least `count` words: four per counter, in order, from `first` on, incrementing the
+// counter's first number. `words` is aligned and has space for `count` rounded up to a multiple of
+// 32.
 HWY_INLINE void PhiloxWords(std::array<uint32_t, 2> key, std::array<uint32_t, 4> first,
                             size_t count, uint32_t* words) {
   for (size_t i = 0; i < count; i += 4, ++first[0]) {
@@ -36,7 +37,8 @@ HWY_INLINE void PhiloxWords(std::array<uint32_t, 2> key, std::array<uint32_t, 4>
 
 #else
 
-// At most 8 counters at once, one in the low half of each 64-bit lane: products need the room.
+// At most 8 counters at once, one in the low half of each 64-bit lane, because products have 64
+// bits.
 using PhiloxTag = hwy::HWY_NAMESPACE::CappedTag<uint64_t, 8>;
 using PhiloxVector = hwy::HWY_NAMESPACE::Vec<PhiloxTag>;
 
@@ -47,7 +49,7 @@ HWY_INLINE PhiloxVector MultiplyLow(PhiloxVector a, PhiloxVector b) {
   return hn::MulEven(hn::BitCast(halves, a), hn::BitCast(halves, b));
 }
 
-// The rounds for one counter in each lane. High halves hold anything, before and after.
+// The rounds for one counter in each lane. High halves are unspecified, before and after.
 HWY_INLINE void PhiloxRounds(std::array<uint32_t, 2> key, PhiloxVector (&counter)[4]) {
   namespace hn = hwy::HWY_NAMESPACE;
   const PhiloxTag tag;

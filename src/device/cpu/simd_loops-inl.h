@@ -1,8 +1,8 @@
 // Loops over floats for code that Highway compiles once per SIMD target. Whole vectors come first,
-// the rest goes through the same code one lane at a time, so that an element's rounding does not
-// depend on where it stands.
+// the remainder runs through the same code one lane at a time, so that an element's rounding does
+// not depend on its position.
 
-// Highway's include guard: the file is read again for every target.
+// Highway's include guard: the file is included again for every target.
 #if defined(THIMBLE_DEVICE_CPU_SIMD_LOOPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THIMBLE_DEVICE_CPU_SIMD_LOOPS_INL_H_
 #undef THIMBLE_DEVICE_CPU_SIMD_LOOPS_INL_H_

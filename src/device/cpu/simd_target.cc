@@ -54,7 +54,7 @@ Result<void> PinSimdTarget(std::string_view name) {
     Pinned() = std::string(name);
     return {};
   }
-  return BadInput(fmt::format("--simd {}: this machine has auto, {}", name,
+  return BadInput(fmt::format("--simd {}: not available; expected auto, {}", name,
                               fmt::join(SupportedSimdTargets(), ", ")));
 }
 

@@ -10,8 +10,8 @@
 namespace thimble {
 namespace {
 
-// Jobs of one step follow each other within microseconds, a sleep and wake-up costs tens of them:
-// spin for about 20 us before sleeping.
+// Jobs of one step follow each other within microseconds, and a sleep and wake-up costs tens of
+// microseconds: spin for about 20 us before sleeping.
 constexpr int kSpins = 2000;
 
 inline void Pause() {
@@ -33,7 +33,8 @@ void WaitForChange(const std::atomic<T>& value, T old) {
 }  // namespace
 
 Result<std::unique_ptr<ThreadPool>> ThreadPool::Start(int num_threads) {
-  std::unique_ptr<ThreadPool> pool(new ThreadPool);  // not make_unique: the constructor is private
+  std::unique_ptr<ThreadPool> pool(
+      new ThreadPool);  // make_unique cannot call the private constructor
   THIMBLE_TRY(pool->StartWorkers(num_threads));
   return pool;
 }
@@ -43,9 +44,9 @@ ThreadPool::ThreadPool(int num_threads) {
   THIMBLE_CHECK(started.ok(), "{}", started.error().message);
 }
 
-// Workers that were started before an error are ended by the destructor.
+// After an error, the destructor ends the workers already started.
 Result<void> ThreadPool::StartWorkers(int num_threads) {
-  THIMBLE_CHECK(num_threads >= 1, "a pool of {} threads", num_threads);
+  THIMBLE_CHECK(num_threads >= 1, "a pool of {} threads, expected at least 1", num_threads);
   workers_.reserve(static_cast<size_t>(num_threads - 1));
   for (int thread = 1; thread < num_threads; ++thread) {
     THIMBLE_ASSIGN_OR_RETURN(
@@ -72,7 +73,7 @@ void ThreadPool::Run(size_t num_chunks, FunctionRef<void(size_t, size_t)> job) {
     return;
   }
   const Job shared{job, num_chunks};
-  // The first chunks are the threads' own.
+  // Thread t starts with chunk t, so the counter starts after those.
   next_chunk_.store(static_cast<size_t>(num_threads()), std::memory_order_relaxed);
   busy_workers_.store(static_cast<uint32_t>(workers_.size()), std::memory_order_relaxed);
   job_.store(&shared, std::memory_order_relaxed);

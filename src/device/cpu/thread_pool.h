@@ -1,11 +1,11 @@
 // ThreadPool: runs numbered chunks of one job on a fixed set of threads.
 //
 // Thread t starts with chunk t, so that a job's per-thread scratch is used the same way in every
-// run; the remaining chunks go to whoever is free. Which thread runs them is not fixed, so a job
-// must give the same result for any assignment: each chunk writes its own outputs, and reductions
-// combine per-chunk partial results in chunk order. The number of chunks is chosen from the shape,
-// never from the number of threads; that is what makes results the same bits for any number of
-// threads. Nothing is allocated once the threads are started.
+// run; the remaining chunks go to whichever thread is free. Which thread runs them is not fixed, so
+// a job must give the same result for any assignment: each chunk writes its own outputs, and
+// reductions combine per-chunk partial results in chunk order. The number of chunks is chosen from
+// the shape, never from the number of threads; that makes results bit-identical for any number of
+// threads. Nothing is allocated once the threads have started.
 #pragma once
 
 #include <atomic>
@@ -22,10 +22,10 @@ namespace thimble {
 
 class ThreadPool {
  public:
-  // `num_threads` >= 1 counts the calling thread, which works too. kFailed where the system does
-  // not give that many.
+  // `num_threads` >= 1 includes the calling thread, which works too. kFailed if the system refuses
+  // that many threads.
   static Result<std::unique_ptr<ThreadPool>> Start(int num_threads);
-  // The same where nobody can do without: stops the program if the system does not give that many.
+  // The same, but aborts the program if the system refuses that many threads.
   explicit ThreadPool(int num_threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -49,7 +49,7 @@ class ThreadPool {
   void TakeChunks(const Job& job, size_t thread);
 
   std::atomic<const Job*> job_{nullptr};
-  std::atomic<uint32_t> generation_{0};  // rises with each job; workers sleep on it
+  std::atomic<uint32_t> generation_{0};  // incremented for each job; workers sleep on it
   std::atomic<size_t> next_chunk_{0};
   std::atomic<uint32_t> busy_workers_{0};
   std::atomic<bool> stopping_{false};

@@ -10,7 +10,7 @@ namespace {
 
 using Nodes = std::vector<cudaGraphNode_t>;
 
-// What the next node of the stream will wait for.
+// The nodes that the next node of the stream will wait for.
 Nodes NextWaitsFor(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   const cudaGraphNode_t* nodes = nullptr;
@@ -34,7 +34,7 @@ void LetNextWaitFor(cudaStream_t stream, Nodes nodes) {
 #endif
 }
 
-// Adds those that are not among them.
+// Adds the nodes that are not yet included.
 void Join(Nodes& nodes, const Nodes& more) {
   for (cudaGraphNode_t node : more) {
     if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) nodes.push_back(node);
@@ -45,7 +45,7 @@ void Join(Nodes& nodes, const Nodes& more) {
 
 void CaptureInOrder(cudaStream_t stream, const Work& work) {
   const Nodes first = NextWaitsFor(stream);
-  std::vector<Nodes> ends;  // of each piece
+  std::vector<Nodes> ends;  // the last nodes of each piece
   std::vector<bool> followed(work.pieces, false);
   for (size_t piece = 0; piece < work.pieces; ++piece) {
     Nodes waited_for = first;
@@ -57,7 +57,7 @@ void CaptureInOrder(cudaStream_t stream, const Work& work) {
     work.enqueue(piece);
     ends.push_back(NextWaitsFor(stream));
   }
-  // All pieces are done when the stream goes on.
+  // Later work on the stream waits for all pieces.
   Nodes last = first;
   for (size_t piece = 0; piece < work.pieces; ++piece) {
     if (!followed[piece]) Join(last, ends[piece]);

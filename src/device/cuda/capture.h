@@ -1,4 +1,4 @@
-// How work becomes a CUDA graph: what each of its pieces waits for.
+// Captures work as a CUDA graph, with the dependencies between its pieces.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// Enqueues the pieces on a stream that is being captured, each behind those that it must follow.
+// Enqueues the pieces on a stream that is being captured, each after those it must wait for.
 void CaptureInOrder(cudaStream_t stream, const Work& work);
 
 }  // namespace thimble

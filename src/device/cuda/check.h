@@ -1,16 +1,16 @@
-// Every CUDA call goes through here. What fails inside a step cannot be mended: the program stops
-// and names the call, its file and line.
+// Every CUDA call goes through here. A failure inside a step cannot be recovered: the program
+// aborts and names the call, file and line.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 namespace thimble {
 
-// Stops the program unless `code` is a success.
+// Aborts the program unless `code` is cudaSuccess.
 void CheckCuda(cudaError_t code, const char* call, const char* file, int line);
 
 }  // namespace thimble
 
 #define THIMBLE_CUDA(call) ::thimble::CheckCuda((call), #call, __FILE__, __LINE__)
-// Behind each kernel launch: whether it was accepted.
+// After each kernel launch: checks that it was accepted.
 #define THIMBLE_CUDA_LAUNCHED() THIMBLE_CUDA(cudaGetLastError())

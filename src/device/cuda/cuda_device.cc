@@ -16,7 +16,7 @@
 
 namespace thimble {
 
-// Page-locked memory of the host; the device counts it.
+// Page-locked host memory, counted by the device.
 class PinnedMemory final : public HostMemory {
  public:
   PinnedMemory(CudaDevice& device, size_t size_bytes) : device_(device) {
@@ -24,7 +24,7 @@ class PinnedMemory final : public HostMemory {
     void* memory = nullptr;
     const cudaError_t code = cudaHostAlloc(&memory, size_bytes, cudaHostAllocDefault);
     if (code == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // answered here: the next call starts clean
+      cudaGetLastError();  // clears the error, which is handled here
       throw std::bad_alloc();
     }
     THIMBLE_CUDA(code);
@@ -52,9 +52,9 @@ class PinnedMemory final : public HostMemory {
 
 namespace {
 
-// The first GPU: which one that is can be chosen with CUDA_VISIBLE_DEVICES.
+// The first GPU; CUDA_VISIBLE_DEVICES chooses which one that is.
 constexpr int kGpu = 0;
-// What the oldest code in this program is made for (cmake/cuda.cmake).
+// The lowest compute capability that this program has code for (cmake/cuda.cmake).
 constexpr int kMinMajor = 8;
 
 struct GpuMemory {
@@ -79,7 +79,7 @@ int64_t NumWords(size_t begin, size_t end) {
 
 Result<void> Succeeded(cudaError_t code, const char* what) {
   if (code == cudaSuccess) return {};
-  cudaGetLastError();  // answered here: the next call starts clean
+  cudaGetLastError();  // clears the error, which is handled here
   return BadInput(fmt::format("--device cuda: {}: {}", what, cudaGetErrorString(code)));
 }
 
@@ -88,10 +88,10 @@ Result<void> Succeeded(cudaError_t code, const char* what) {
 Result<void> CheckCudaIsBuilt() { return {}; }
 
 Result<void> CheckCudaDevice() {
-  // All code is loaded with the context: nothing is, later, while a step is recorded or measured.
+  // Loads all code with the context, so that none is loaded while a step is recorded or measured.
   setenv("CUDA_MODULE_LOADING", "EAGER", /*overwrite=*/0);
   int driver = 0;
-  THIMBLE_TRY(Succeeded(cudaDriverGetVersion(&driver), "cannot ask for the driver"));
+  THIMBLE_TRY(Succeeded(cudaDriverGetVersion(&driver), "cannot query the driver version"));
   if (driver == 0) return BadInput("--device cuda: no CUDA device: no NVIDIA driver is installed");
   int num_gpus = 0;
   THIMBLE_TRY(Succeeded(cudaGetDeviceCount(&num_gpus), "no CUDA device"));
@@ -99,12 +99,12 @@ Result<void> CheckCudaDevice() {
   int major = 0;
   int minor = 0;
   THIMBLE_TRY(Succeeded(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, kGpu),
-                        "cannot ask the GPU what it is"));
+                        "cannot query the GPU's compute capability"));
   THIMBLE_TRY(Succeeded(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, kGpu),
-                        "cannot ask the GPU what it is"));
+                        "cannot query the GPU's compute capability"));
   if (major < kMinMajor) {
     return BadInput(
-        fmt::format("--device cuda: the GPU has compute capability {}.{}, at least {}.0 is needed",
+        fmt::format("--device cuda: the GPU has compute capability {}.{}, expected at least {}.0",
                     major, minor, kMinMajor));
   }
   return {};
@@ -118,7 +118,8 @@ Result<std::unique_ptr<Device>> OpenCudaDevice(size_t arena_bytes) {
 Result<std::unique_ptr<Device>> CudaDevice::Open(size_t arena_bytes) {
   std::unique_ptr<CudaDevice> device(new CudaDevice());
   THIMBLE_TRY(Succeeded(cudaSetDevice(kGpu), "cannot use the GPU"));
-  THIMBLE_TRY(Succeeded(cudaFree(nullptr), "cannot start work on the GPU"));  // makes the context
+  THIMBLE_TRY(
+      Succeeded(cudaFree(nullptr), "cannot create a context on the GPU"));  // creates the context
   cudaDeviceProp properties{};
   THIMBLE_CUDA(cudaGetDeviceProperties(&properties, kGpu));
   device->name_ = properties.name;
@@ -182,7 +183,7 @@ cudaGraphExec_t CudaDevice::Record(const Work& work) {
   const int64_t before = ReadGpuMemory().used_bytes();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
-  // Other threads of the host (the prefetcher) may go on with what they do.
+  // Other host threads (the prefetcher) may make CUDA calls during the capture.
   THIMBLE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   CaptureInOrder(stream_, work);
   THIMBLE_CUDA(cudaStreamEndCapture(stream_, &graph));
@@ -224,7 +225,8 @@ DeviceMark CudaDevice::Mark() {
 }
 
 void CudaDevice::Wait(DeviceMark mark) {
-  // The events of older marks stand for later ones by now; the first mark that has its own will do.
+  // The events of older marks were reused for later ones; wait for the oldest mark that still has
+  // its event.
   const DeviceMark newer = last_mark_ < mark_events_.size() ? 0 : last_mark_ - mark_events_.size();
   const DeviceMark waited = std::max(mark, newer + 1);
   THIMBLE_CUDA(cudaEventSynchronize(mark_events_[waited % mark_events_.size()]));

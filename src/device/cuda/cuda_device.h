@@ -1,5 +1,5 @@
 // A GPU as a device: one cudaMalloc for the arena, one stream for all work, and each plan recorded
-// as a CUDA graph in which pieces wait for no more than they must.
+// as a CUDA graph in which each piece waits only for what it depends on.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ namespace thimble {
 
 class CudaDevice final : public Device {
  public:
-  // Requires CheckCudaDevice.
+  // Requires that CheckCudaDevice succeeded.
   static Result<std::unique_ptr<Device>> Open(size_t arena_bytes);
   ~CudaDevice() override;
 
@@ -35,7 +35,7 @@ class CudaDevice final : public Device {
   DeviceMark Mark() override;
   void Wait(DeviceMark mark) override;
   void Synchronize() override;
-  // The GPU works on one while the host gets the next ready.
+  // The GPU works on one while the host prepares the next.
   size_t runs_in_flight() const override { return 2; }
   std::unique_ptr<HostMemory> AllocateHost(size_t size_bytes) override;
   DeviceMemory memory() const override;
@@ -52,11 +52,11 @@ class CudaDevice final : public Device {
   cudaStream_t stream_ = nullptr;
   std::span<std::byte> arena_;
   std::vector<cudaGraphExec_t> graphs_;  // by key; null: not recorded yet
-  // More than marks that anybody waits for at a time. An event that was used again lies later, so
-  // that waiting for it is never too short.
+  // More than the marks waited for at any time. A reused event is later in the stream, so waiting
+  // for it is always long enough.
   std::array<cudaEvent_t, 64> mark_events_{};
   DeviceMark last_mark_ = 0;
-  std::vector<cudaEvent_t> step_events_;  // of Time
+  std::vector<cudaEvent_t> step_events_;  // used by Time
   int64_t allocation_calls_ = 0;
   DeviceMemory memory_;
 };

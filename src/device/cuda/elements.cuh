@@ -1,4 +1,4 @@
-// One thread for every element, or for every four where addresses and counts allow it.
+// One thread per element, or per four elements if addresses and counts allow it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -11,7 +11,7 @@
 namespace thimble {
 
 inline constexpr int kElementThreads = 256;
-// More blocks than any GPU runs at once; the rest of the work is done in further rounds.
+// More blocks than any GPU runs at once; each thread loops over the remaining elements.
 inline constexpr int64_t kMaxElementBlocks = 8192;
 
 template <class Body>

@@ -1,4 +1,5 @@
-// How some threads of a block hand shared memory over to others: an `mbarrier` of sm_80 and later.
+// Synchronizes producer and consumer threads of a block through shared memory: an `mbarrier` of
+// sm_80 and later.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,12 +10,12 @@
 
 namespace thimble {
 
-// Lies in shared memory. It happens each time that as many threads as it was made for have arrived;
-// what they did to memory before is then seen by those that waited. Each arrives for itself: one
-// lane for all after __syncwarp was slower, and racecheck did not believe it.
+// Placed in shared memory. A phase completes each time `threads` threads have arrived; their
+// earlier memory accesses are then visible to the threads that waited. Every thread arrives itself:
+// one lane per warp after __syncwarp was slower, and racecheck reported it as a race.
 class Handover {
  public:
-  // One thread makes it; a barrier must follow before others use it.
+  // Called by one thread; a barrier must follow before others use it.
   __device__ void Make(int threads) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(SharedAddress(&state_)),
                  "r"(threads)
@@ -30,8 +31,8 @@ class Handover {
         : "memory");
   }
 
-  // Until it happened for the n-th time, counted from 0; `odd` says whether n is. Nobody may be two
-  // times ahead.
+  // Waits until phase n, counted from 0, has completed; `odd` says whether n is odd. No thread may
+  // be two phases ahead.
   __device__ void Wait(bool odd) {
     const uint32_t address = SharedAddress(&state_);
     while (!Passed(address, odd)) {

@@ -1,6 +1,6 @@
 // Kernels that begin while the one before them on their stream still runs: programmatic dependent
-// launch of sm_90. What needs nothing of the other one, such as reading its own first rows, is then
-// done when that ends. Elsewhere they are launched as any other.
+// launch of sm_90. Work that does not depend on the previous kernel, such as reading its own first
+// rows, is then already done when that ends. On older GPUs they are launched like any other kernel.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,23 +9,23 @@
 
 namespace thimble {
 
-// In the kernel before: the next one may begin when all blocks have called this.
+// In the previous kernel: the next one may begin when all blocks have called this.
 __device__ inline void LetNextKernelBegin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// In the next one, by every thread, before it reads what the other one writes and before it writes
-// anything.
+// In the next kernel, by every thread, before it reads anything the previous one writes and before
+// it writes at all.
 __device__ inline void WaitForKernelBefore() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-// Launches such a kernel. It must call WaitForKernelBefore, and what it reads earlier must have
-// been there when the kernel before it began.
+// Launches such a kernel. It must call WaitForKernelBefore, and anything it reads before that call
+// must have been written before the previous kernel began.
 template <class... Parameters>
 void LaunchEarly(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
                  const Parameters&... arguments) {

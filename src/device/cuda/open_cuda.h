@@ -1,5 +1,5 @@
-// The way to a CUDA device. Builds without CUDA have the same functions, which answer what is
-// missing (device/without_cuda).
+// Opens a CUDA device. Builds without CUDA have the same functions, which return an error
+// (device/without_cuda).
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace thimble {
 
 // The first GPU, with an arena of exactly this size.
 Result<std::unique_ptr<Device>> OpenCudaDevice(size_t arena_bytes);
-// Whether there is a GPU that this program has code for.
+// Checks that there is a GPU that this program has code for.
 Result<void> CheckCudaDevice();
 Result<void> CheckCudaIsBuilt();
 

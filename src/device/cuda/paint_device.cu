@@ -5,7 +5,7 @@
 namespace thimble {
 namespace {
 
-// Lies with the code, so that measuring memory takes none.
+// A module variable, so that measuring memory allocates none.
 __device__ unsigned long long last_used_count;
 
 struct PaintWord {
@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kElementThreads)
   unsigned long long count = 0;
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < num_words; i += step) {
-    if (words[i] != kPaint) count = static_cast<unsigned long long>(i) + 1;  // i only rises
+    if (words[i] != kPaint) count = static_cast<unsigned long long>(i) + 1;  // i only increases
   }
   if (count != 0) atomicMax(&block_count, count);
   __syncthreads();

@@ -1,5 +1,5 @@
-// Products of 16x8 by 8x8 blocks in TF32 with sums in fp32: `mma.sync` of sm_80 and later, and how
-// its operands get from shared memory to the lanes of a warp.
+// Products of 16x8 by 8x8 blocks in TF32 with sums in fp32: `mma.sync` of sm_80 and later, and
+// loading its operands from shared memory into the lanes of a warp.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,10 +9,10 @@
 namespace thimble {
 
 // TF32 keeps 10 bits of the mantissa; tensor cores do not read the others. Rounds to nearest, ties
-// away from zero, in the bits that are read; NaN stays NaN.
+// away from zero, to the bits that are read; NaN stays NaN.
 __device__ inline float RoundToTf32(float x) {
-  // A one with x's sign and exponent, infinite where x is not finite; 2^-11 of it is half of the
-  // last bit that is kept.
+  // 1.0 with x's sign and exponent, infinite if x is not finite; 2^-11 of it is half of the last
+  // bit kept.
   const float one = __uint_as_float(__float_as_uint(x) & 0xFF800000U);
   return fmaf(one, 0x1p-11F, x);
 }
@@ -43,21 +43,21 @@ __device__ inline uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// Four 8 x 4 blocks of 32-bit values; lane i gives the address of row i % 8 of block i / 8 (four
-// values, 16-byte aligned) and gets value (lane / 4, lane % 4) of each.
+// Four 8 x 4 blocks of 32-bit values; lane i passes the address of row i % 8 of block i / 8 (four
+// values, 16-byte aligned) and receives value (lane / 4, lane % 4) of each.
 __device__ inline void LoadMatrices(uint32_t address, uint32_t (&values)[4]) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(values[0]), "=r"(values[1]), "=r"(values[2]), "=r"(values[3])
                : "r"(address));
 }
 
-// A from rows of memory: each lane gives the address of its row and column.
+// Loads A from rows of memory: each lane passes the address of its row and column.
 __device__ constexpr int RowOfLaneA(int lane) { return lane % 16; }
 __device__ constexpr int ColumnOfLaneA(int lane) { return lane / 16 * 4; }
 __device__ inline void LoadA(uint32_t address, TensorCoreA& a) { LoadMatrices(address, a.values); }
 
-// Two neighbouring B from 16 rows of memory, each a column of B (its 8 values of the inner
-// dimension lie side by side).
+// Loads two neighbouring B from 16 rows of memory, each a column of B (its 8 values of the inner
+// dimension are adjacent).
 __device__ constexpr int RowOfLaneB(int lane) { return lane % 8 + lane / 16 * 8; }
 __device__ constexpr int ColumnOfLaneB(int lane) { return lane / 8 % 2 * 4; }
 __device__ inline void LoadTwoB(uint32_t address, TensorCoreB& first, TensorCoreB& second) {

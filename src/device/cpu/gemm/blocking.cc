@@ -9,14 +9,14 @@
 namespace thimble {
 namespace {
 
-// Eight parts keep eight threads busy; more would only add partial sums to store.
+// Eight parts keep eight threads busy; more would only add memory for partial sums.
 constexpr size_t kMaxDepthParts = 8;
 // Partial sums of all parts together stay near 1 MiB, about what a second-level cache holds.
 constexpr size_t kMaxPartialFloats = size_t{1} << 18;
-// Taller products have strips of rows enough for all threads and need no parts.
+// Products with more rows have enough strips for all threads and need no parts.
 constexpr size_t kMaxSplitRows = 256;
-// Columns of a tile. With fewer the transposed packing of A, done for each tile anew, begins to
-// show; more would only take scratch.
+// Columns of a tile. With fewer, the transposed packing of A, repeated for each tile, costs
+// noticeable time; more would only use scratch.
 constexpr size_t kMinSplitColumns = 128;
 constexpr size_t kMaxSplitColumns = 320;
 
@@ -24,7 +24,7 @@ constexpr size_t kStripFloats = kMaxTileRows * kPanelDepth;
 
 size_t RoundColumns(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
 
-// Halves, in whole multiples.
+// Half of the value, rounded to a multiple.
 size_t Halve(size_t value, size_t multiple) {
   return std::max(multiple, RoundUp(CeilDivide(value, 2), multiple));
 }
@@ -66,7 +66,7 @@ GemmBlocks ChooseSplitDepth(const GemmShape& shape, size_t parts, size_t threads
   blocks.region_rows = shape.rows;
   blocks.region_columns = shape.columns;
   blocks.packed_depth_blocks = 1;
-  // At least two for each thread, to even out their progress.
+  // At least two per thread, for load balance.
   const size_t tiles =
       std::max(CeilDivide(2 * threads, parts), CeilDivide(shape.columns, kMaxSplitColumns));
   blocks.tile_columns = std::min(

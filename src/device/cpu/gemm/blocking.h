@@ -1,4 +1,5 @@
-// How a matrix product is cut. Two kinds of cuts, kept apart because of what they may depend on:
+// How a matrix product is divided. There are two kinds of division, separate because of what they
+// may depend on:
 //   DepthCut    decides the order of additions, hence the bits: depends on the shape alone.
 //   GemmBlocks  decides what is packed when: depends on threads and scratch, changes no bit.
 #pragma once
@@ -24,7 +25,7 @@ struct IndexRange {
 
 constexpr size_t CeilDivide(size_t total, size_t size) { return (total + size - 1) / size; }
 
-// [0, total) in pieces of one size, the last one smaller where it does not divide.
+// [0, total) in pieces of one size; the last may be smaller.
 struct EqualPieces {
   size_t total = 0;
   size_t size = 1;
@@ -34,15 +35,15 @@ struct EqualPieces {
   }
 };
 
-// The fewest pieces of at most `max_size`, as equal as can be.
+// As few pieces of at most `max_size` as possible, as equal as possible.
 constexpr EqualPieces CutEqually(size_t total, size_t max_size) {
   if (total == 0) return {};
   const size_t size = CeilDivide(total, CeilDivide(total, max_size));
   return {total, size, CeilDivide(total, size)};
 }
 
-// The depth is cut into parts, each summed on its own and added to C in order; a part into blocks
-// of at most kPanelDepth, each a chain of multiply-adds from zero, added in order too.
+// The depth is divided into parts, each summed separately and added to C in order; a part into
+// blocks of at most kPanelDepth, each a chain of multiply-adds from zero, also added in order.
 struct DepthCut {
   EqualPieces parts;
   size_t block_size = 1;
@@ -57,26 +58,26 @@ struct DepthCut {
 DepthCut CutDepth(const GemmShape& shape);
 
 struct GemmBlocks {
-  // The rectangle of C worked on at a time, and how many depth blocks of B are packed for it at a
-  // time (shared columns; with split depth it is always one, per thread).
+  // The rectangle of C processed at a time, and the number of depth blocks of B packed for it at a
+  // time (shared columns; with split depth always one, per thread).
   size_t region_rows = 0;
   size_t region_columns = 0;
   size_t packed_depth_blocks = 0;
-  // Columns of a region that one thread takes (split depth only).
+  // Columns of a region that one thread processes (split depth only).
   size_t tile_columns = 0;
 
-  // Scratch: what each thread has for itself, then what all share. In floats.
+  // Scratch in floats: first the private part of each thread, then the shared part.
   size_t shared_floats = 0;
   size_t floats_per_thread = 0;
   size_t ScratchBytes(size_t threads) const {
-    // Whole cache lines: the shared part, which ends where the scratch ends, stays aligned.
+    // Whole cache lines, so that the shared part, at the end of the scratch, stays aligned.
     return CeilDivide((shared_floats + threads * floats_per_thread) * sizeof(float), 64) * 64;
   }
 };
 
 // The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones, which
-// need less than 64 KiB per thread. Asked again with the bytes these blocks need, gives the same
-// ones.
+// need less than 64 KiB per thread. Called again with the bytes these blocks need, it returns the
+// same blocks.
 GemmBlocks ChooseBlocks(const GemmShape& shape, size_t threads, size_t scratch_bytes);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Strips of columns: how the micro-kernel wants B.
+// Strips of columns: the layout of B for the micro-kernel.
 #pragma once
 
 #include <cstddef>
@@ -9,9 +9,9 @@
 
 namespace thimble {
 
-// Packs rows `piece`, inside `depth`, of strip `strip` of the columns of B. `packed` is where the
-// first strip of these columns lies with its whole depth; the others follow without gaps, each
-// tile.columns wide, the last one tile.lanes where that suffices.
+// Packs rows `piece`, inside `depth`, of strip `strip` of the columns of B. `packed` is the address
+// of the first strip of these columns, with its whole depth; the others follow without gaps, each
+// tile.columns wide, the last one tile.lanes if that suffices.
 void PackColumnStrip(const Packer& b, const MicroTile& tile, IndexRange columns, size_t strip,
                      IndexRange depth, IndexRange piece, float* packed);
 

@@ -12,8 +12,8 @@ namespace {
 
 using StripAddresses = std::array<float*, kMaxTileRows>;
 
-// Everything that both ways through the product need. Threads have their panels at the beginning of
-// the scratch; what they share ends where the scratch ends, so that its last word is always used.
+// What both variants of the product need. The threads' panels are at the beginning of the scratch;
+// the shared part ends where the scratch ends, so that the last word is always used.
 struct Run {
   const GemmProblem& problem;
   const DepthCut cut;
@@ -26,7 +26,7 @@ struct Run {
   float* ThreadScratch(size_t thread) const { return scratch + thread * blocks.floats_per_thread; }
 };
 
-// Where the packed depth blocks [first, last) of the columns lie.
+// The addresses of the packed depth blocks [first, last) of the columns.
 struct SharedPanels {
   SharedPanels(const Run& run, IndexRange columns, size_t first, size_t last)
       : width(CeilDivide(columns.size(), run.tile.lanes) * run.tile.lanes),
@@ -72,7 +72,7 @@ void PackShared(const Run& run, IndexRange columns, size_t first, size_t last) {
 
 void MultiplyShared(const Run& run, IndexRange columns, size_t first, size_t last) {
   const EqualPieces strips = CutEqually(run.problem.shape.rows, run.tile.rows);
-  // About 8 strips a time where there are many, single ones where there are few.
+  // About 8 strips per chunk if there are many, one if there are few.
   const EqualPieces chunks = CutEqually(strips.count, std::clamp<size_t>(strips.count / 32, 1, 8));
   const SharedPanels panels(run, columns, first, last);
   run.pool.Run(chunks.count, [&](size_t chunk, size_t thread) {
@@ -205,7 +205,8 @@ void Gemm(const GemmProblem& problem, std::span<std::byte> scratch, ThreadPool& 
                 reinterpret_cast<float*>(scratch.data() + scratch.size()),
                 pool};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
-                "{} bytes of scratch, {} needed", scratch.size(), run.blocks.ScratchBytes(threads));
+                "got {} bytes of scratch, expected {}", scratch.size(),
+                run.blocks.ScratchBytes(threads));
   run.cut.parts.count == 1 ? RunSharedColumns(run) : RunSplitDepth(run);
 }
 

@@ -1,4 +1,4 @@
-// Gemm: C = A * B with operands read through packers, inside booked scratch. README.md tells how.
+// Gemm: C = A * B with operands read through packers, within given scratch. README.md explains how.
 //
 //   const PlainPacker x_packer(x, depth);         // A (rows, depth)
 //   const TransposedPacker w_packer(w, depth);    // B (depth, columns), stored as its transpose
@@ -19,7 +19,7 @@ namespace thimble {
 // Stores the addresses of rows [row, row + rows) of C. Called by several threads at once.
 using RowAddresses = FunctionRef<void(size_t row, size_t rows, float** addresses)>;
 
-// C whose rows lie `row_stride` floats apart.
+// C with rows `row_stride` floats apart.
 class DenseRows {
  public:
   DenseRows(float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
@@ -37,11 +37,11 @@ struct GemmProblem {
   GemmShape shape;
   Packer a;        // (rows, depth)
   Packer b;        // (depth, columns)
-  RowAddresses c;  // (rows, columns); assigned, must not overlap the operands
+  RowAddresses c;  // (rows, columns); overwritten, must not overlap the operands
 };
 
-// What Gemm wants, at most threads * scratch_bytes_per_thread where that is 64 KiB per thread or
-// more.
+// Scratch bytes for Gemm; at most threads * scratch_bytes_per_thread if that is at least 64 KiB per
+// thread.
 size_t GemmScratchBytes(const GemmShape& shape, size_t threads, size_t scratch_bytes_per_thread);
 
 // Requires at least the bytes that GemmScratchBytes gave for this shape and the pool's threads,

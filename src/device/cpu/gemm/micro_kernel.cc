@@ -34,14 +34,14 @@ void MultiplyTile(const StripProduct& p, const float* HWY_RESTRICT b, float* con
   const size_t depth = p.depth;
   const size_t a_stride = p.a_stride;
   const bool resume = p.old == StripProduct::Old::kContinue;
-  // The unrolling is not a hint: only then do the sums live in registers.
+  // The unrolling is required: only then are the sums kept in registers.
   Vector sums[kRows][kVectors];
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
       const float* c = c_rows[r] + column + v * lanes;
-      // Written at the end: C has come by then.
+      // C is written at the end; by then the prefetch has completed.
       __builtin_prefetch(c, /*rw=*/1);
       sums[r][v] = resume ? hn::LoadU(tag, c) : hn::Zero(tag);
     }
@@ -81,12 +81,12 @@ constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<k
   return {&MultiplyTile<kRowsLessOne + 1, kVectors>...};
 }
 
-// By vectors, then rows, each less one.
+// Indexed by vectors - 1, then rows - 1.
 constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles = {
     TilesOfWidth<1>(std::make_index_sequence<kTileRows>()),
     TilesOfWidth<2>(std::make_index_sequence<kTileRows>())};
 
-// The last columns, where vectors would reach past the end of C: by way of a tile on the stack.
+// The last columns, where vectors would go past the end of C: computed in a tile on the stack.
 void MultiplyLastColumns(const StripProduct& p, TileFunction multiply, const float* b,
                          size_t column) {
   float tile[kTileRows][kMaxTileColumns] = {};

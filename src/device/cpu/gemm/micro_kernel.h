@@ -6,8 +6,8 @@
 
 namespace thimble {
 
-// The depth of a block, at most. A strip of 14 rows is then 14 KiB, a strip of 32 columns of B
-// 32 KiB: together about the first-level cache.
+// Maximum depth of a block. A strip of 14 rows is then 14 KiB, a strip of 32 columns of B 32 KiB:
+// together about the size of the first-level cache.
 inline constexpr size_t kPanelDepth = 256;
 
 // The largest tile of any target; scratch is sized for it, so that a plan does not depend on the
@@ -17,31 +17,31 @@ inline constexpr size_t kMaxTileColumns = 32;
 
 // The tile of the active target.
 struct MicroTile {
-  size_t rows = 0;     // a strip of A has at most so many
+  size_t rows = 0;     // maximum rows of a strip of A
   size_t columns = 0;  // width of a strip of B: two vectors
-  size_t lanes = 0;    // the last strip of B is one vector wide where that suffices
+  size_t lanes = 0;    // the last strip of B is one vector wide if that suffices
 };
 MicroTile ActiveMicroTile();
 
 struct StripProduct {
-  // (rows, segments, depth): a row of A lies in one segment or in several, as the window of a
-  // convolution lies in several lines of an image. Rows may overlap.
+  // (rows, segments, depth): a row of A consists of one or more segments, as the window of a
+  // convolution spans several lines of an image. Rows may overlap.
   const float* a = nullptr;
   size_t a_stride = 0;          // floats from one row of A to the next
   size_t a_segment_stride = 0;  // floats from one segment of a row to the next
   // Strips of columns one after the other, each (segments * depth, strip width); columns past the
   // end hold zeros.
   const float* b = nullptr;
-  float* const* c_rows = nullptr;  // [rows]: where `columns` floats of each row of C lie
+  float* const* c_rows = nullptr;  // [rows]: address of `columns` floats of each row of C
   size_t rows = 0;
   size_t columns = 0;
   size_t segments = 1;
   size_t depth = 0;  // of a segment
-  // What becomes of the numbers in C.
+  // What happens to the previous numbers in C.
   enum class Old {
     kOverwrite,
     kAdd,       // sums from zero, added to C: short chains
-    kContinue,  // sums from C: the same bits as if the depth had not been cut
+    kContinue,  // sums from C: the same bits as with undivided depth
   } old = Old::kOverwrite;
 };
 

@@ -20,8 +20,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Sums in registers, as in micro_kernel.cc.
 constexpr size_t kTileRows = HWY_CAP_GE512 ? 14 : 6;
 constexpr size_t kTileVectors = 2;
-// GCC 12 turns the two "vectors" of the scalar target into real ones and then reads the next k's
-// too, past the end of memory for the last one.
+// GCC 12 vectorises the two one-lane "vectors" of the scalar target and then also reads the next
+// k's values, past the end of memory for the last one.
 constexpr size_t kUsedVectors = HWY_TARGET == HWY_SCALAR ? 1 : kTileVectors;
 static_assert(kTileRows <= kMaxOuterRows);
 
@@ -34,7 +34,7 @@ void AddTile(const OuterProduct& p, size_t row, size_t column) {
   const size_t a_step = p.a_step;
   const size_t b_step = p.b_step;
   const size_t depth = p.depth;
-  // The unrolling is not a hint: only then do the sums live in registers.
+  // The unrolling is required: only then are the sums kept in registers.
   Vector sums[kRows][kVectors];
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
@@ -75,7 +75,7 @@ constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<k
   return {&AddTile<kRowsLessOne + 1, kVectors>...};
 }
 
-// By vectors, then rows, each less one.
+// Indexed by vectors - 1, then rows - 1.
 constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles = {
     TilesOfWidth<1>(std::make_index_sequence<kTileRows>()),
     TilesOfWidth<2>(std::make_index_sequence<kTileRows>())};

@@ -1,6 +1,5 @@
-// The other innermost product: sums of outer products, for operands whose long axis is the one that
-// is summed over. Both are read where they lie: neither is packed nor transposed. Compiled per SIMD
-// target.
+// The other innermost product: sums of outer products, for operands whose long axis is the summed
+// one. Both are read in place, neither packed nor transposed. Compiled per SIMD target.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +9,7 @@ namespace thimble {
 // The largest operands; sums are sized for them, so that a plan does not depend on the target.
 inline constexpr size_t kMaxOuterRows = 14;
 inline constexpr size_t kMaxOuterColumns = 32;
-// Columns are computed in multiples of a vector, at most so many.
+// Columns are computed in whole vectors of at most this many lanes.
 inline constexpr size_t kMaxLanes = 16;
 
 // sums (rows, columns) += over all segments s and k < depth:
@@ -26,8 +25,8 @@ struct OuterProduct {
   size_t segments = 0;
   size_t depth = 0;
   size_t rows = 0;
-  size_t columns = 0;     // rounded up to whole vectors: so many floats of b are read
-  float* sums = nullptr;  // and so many of each row of sums added to
+  size_t columns = 0;     // rounded up to whole vectors; this many floats of b are read
+  float* sums = nullptr;  // and this many added to each row of sums
   size_t sums_stride = 0;
 };
 

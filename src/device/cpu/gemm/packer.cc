@@ -65,7 +65,7 @@ void Transpose(const float* in, size_t in_stride, const MatrixBlock& block, floa
       for (; row + 4 <= t.rows; row += 4) {
         TransposeBlock(from + row, in_stride, to + row * out_stride, out_stride);
       }
-      // The last rows once more where they do not fill a block.
+      // The last rows, if they do not fill a block, in a block that overlaps the previous one.
       if (row < t.rows) {
         row = t.rows - 4;
         TransposeBlock(from + row, in_stride, to + row * out_stride, out_stride);

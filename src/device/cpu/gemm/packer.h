@@ -1,5 +1,5 @@
-// Packer: how the matrix product reads an operand. The one place that knows storage format and
-// access pattern; everything behind it sees fp32 panels.
+// Packer: how the matrix product reads an operand. The only code that depends on storage format and
+// access pattern; all later code sees fp32 panels.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct MatrixBlock {
   size_t columns = 0;
 };
 
-// Writes the block as fp32, row after row, one row every `stride` floats; touches nothing between
+// Writes the block as fp32, row after row, one row every `stride` floats; does not write between
 // the rows. Called by several threads at once, with blocks inside the matrix.
 using Packer = FunctionRef<void(const MatrixBlock& block, float* panel, size_t stride)>;
 
-// A matrix that lies in memory as it is, rows `row_stride` floats apart.
+// A row-major matrix in memory, rows `row_stride` floats apart.
 class PlainPacker {
  public:
   PlainPacker(const float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
@@ -31,7 +31,7 @@ class PlainPacker {
   size_t row_stride_;
 };
 
-// The transpose of what lies in memory: element (row, column) is data[column * row_stride + row].
+// The transpose of a matrix in memory: element (row, column) is data[column * row_stride + row].
 class TransposedPacker {
  public:
   TransposedPacker(const float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}

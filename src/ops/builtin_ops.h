@@ -1,11 +1,11 @@
-// The ops that come with Thimble, made from op_list.inc.
+// The built-in ops of Thimble, from op_list.inc.
 #pragma once
 
 #include "thimble/graph/op_def.h"
 
 namespace thimble {
 
-// Built on first use; the same object ever after.
+// Built on first use; always returns the same object.
 const OpRegistry& BuiltinOps();
 
 }  // namespace thimble

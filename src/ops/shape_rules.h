@@ -1,4 +1,4 @@
-// What the shape rules of several ops have in common: requirements that say which input is wrong.
+// Checks shared by the shape rules of several ops; the error names the wrong input.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ Result<void> RequireRank(std::string_view port, const Shape& actual, size_t rank
 // Fails with "kernel is 0, expected at least 1".
 Result<void> RequireAtLeast(std::string_view attribute, int64_t actual, int64_t least);
 
-// Shape rule: all inputs, whose names are given in order, have one shape; so have all the outputs.
+// Shape rule: all inputs, named in order, and all outputs have the same shape.
 ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs = 1);
 
 }  // namespace thimble

@@ -160,8 +160,8 @@ TEST(GroupNorm, RejectsWrongShapesAndGroups) {
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'beta' has shape (1, 16), expected (16)"));
   EXPECT_THAT(ShapeError(GroupNormCase(Shape{16}, 4)), HasSubstr("at least 2 dimensions (..., C)"));
   EXPECT_THAT(ShapeError(GroupNormCase({2, 16}, 5)),
-              HasSubstr("16 channels cannot be cut into 5 equal groups"));
-  EXPECT_THAT(ShapeError(GroupNormCase({2, 16}, 32)), HasSubstr("cannot be cut into 32"));
+              HasSubstr("16 channels cannot be divided into 5 equal groups"));
+  EXPECT_THAT(ShapeError(GroupNormCase({2, 16}, 32)), HasSubstr("cannot be divided into 32"));
   for (const int64_t groups : {int64_t{0}, int64_t{-4}}) {
     op_case = GroupNormCase({2, 16}, 1);
     op_case.attributes.Set("groups", groups);

@@ -109,7 +109,7 @@ TEST(LinearTest, GradientsCheckTheirShapes) {
   input.attributes.Set("sample_dims", std::vector<int64_t>{5, 5});
   EXPECT_EQ(ShapeError(input), "sample_dims give 25 features, w (5, 24) expects 24");
   input.attributes.Set("sample_dims", std::vector<int64_t>{-24});
-  EXPECT_EQ(ShapeError(input), "sample_dims has an entry -24");
+  EXPECT_EQ(ShapeError(input), "sample_dims has a negative entry -24");
   input.attributes.Set("sample_dims", std::vector<int64_t>{});
   EXPECT_EQ(ShapeError(input), "sample_dims has 0 entries, expected 1 to 4");
 }

@@ -29,8 +29,8 @@ Error CannotMap(size_t size_bytes) {
 }  // namespace
 
 Result<Arena> Arena::Map(size_t size_bytes) {
-  THIMBLE_CHECK(size_bytes % kAlignment == 0,
-                "arena size of {} bytes is not a multiple of the alignment", size_bytes);
+  THIMBLE_CHECK(size_bytes % kAlignment == 0, "arena of {} bytes: not a multiple of the alignment",
+                size_bytes);
   const size_t page = PageBytes();
   const size_t inner_bytes = RoundUp(size_bytes, page);
   Arena arena;

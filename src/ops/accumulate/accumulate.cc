@@ -1,5 +1,5 @@
-// accumulate: the sum of gradients over the parts of a batch: next = seen == 0 ? x : sum + x. What
-// `sum` holds before the first part is never looked at, so nothing has to clear it.
+// accumulate: the sum of gradients over the parts of a batch: next = seen == 0 ? x : sum + x. The
+// content of `sum` before the first part is ignored, so it need not be cleared.
 #include "thimble/ops/accumulate/accumulate.h"
 
 #include "thimble/graph/op_def.h"

@@ -7,7 +7,7 @@
 namespace thimble {
 
 void AccumulateCpu::Run(const KernelCall& call) {
-  // sum and x stand where add has its inputs.
+  // sum and x have the positions of add's inputs.
   if (call.In<int32_t>(2)[0] != 0) return AddCpu::Run(call);
   const float* x = call.In<float>(1);
   float* next = call.Out<float>(0);

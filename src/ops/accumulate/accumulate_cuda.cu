@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kAccumulateThreads)
   }
 }
 
-// A tensor with more elements is handed over in pieces: they are counted in 32 bits.
+// A tensor with more elements is split, because elements are counted in 32 bits.
 constexpr int64_t kMaxAccumulateElements = int64_t{1} << 30;
 
 AccumulateTensor PieceOf(const KernelCall& call, int64_t begin, int64_t end) {
@@ -50,7 +50,7 @@ AccumulateTensor PieceOf(const KernelCall& call, int64_t begin, int64_t end) {
   return tensor;
 }
 
-// Adds up the tensors gathered so far and forgets them.
+// Launches the work for the tensors collected so far and clears the list.
 void LaunchAccumulate(cudaStream_t stream, AccumulateTensors& tensors) {
   if (tensors.num_blocks == 0) return;
   AccumulateKernel<<<static_cast<unsigned>(tensors.num_blocks), kAccumulateThreads, 0, stream>>>(
@@ -66,7 +66,7 @@ void AccumulateCuda::Run(const KernelCall& call) { RunGroup({&call, 1}); }
 void AccumulateCuda::RunGroup(std::span<const KernelCall> calls) {
   AccumulateTensors tensors;
   for (const KernelCall& call : calls) {
-    // One launch looks at one number of samples seen; calls of one plan have the same.
+    // One launch reads a single `seen`; all calls of a plan have the same one.
     if (tensors.seen != call.In<int32_t>(2)) LaunchAccumulate(call.stream, tensors);
     tensors.seen = call.In<int32_t>(2);
     const int64_t elements = call.out_shape(0).elements();

@@ -1,5 +1,5 @@
-// The tensors that one launch of accumulate works on. The list travels as an argument of the
-// kernel, and blocks find their tensor in it.
+// The tensors that one launch of accumulate works on. The list is passed as a kernel argument, and
+// blocks look up their tensor in it.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,24 @@ struct AccumulateTensor {
   const float* x = nullptr;
   float* next = nullptr;
   int elements = 0;
-  int first_block = 0;  // of those that work on it; Add sets it
+  int first_block = 0;  // first block that works on it; set by Add
 };
 
 inline constexpr int kAccumulateThreads = 256;
 // Each thread works on four elements at once.
 inline constexpr int kAccumulateBlockElements = 4 * kAccumulateThreads;
-// Few follow each other in a backward pass.
+// A backward pass has only a few consecutive ones.
 inline constexpr int kMaxAccumulateTensors = 16;
 
 struct AccumulateTensors {
   AccumulateTensor tensors[kMaxAccumulateTensors];
-  const int32_t* seen = nullptr;  // on the device, so that a captured launch follows it
+  const int32_t* seen =
+      nullptr;  // on the device, so that a captured launch reads the current value
   int num_tensors = 0;
   int num_blocks = 0;
 
   constexpr bool full() const { return num_tensors == kMaxAccumulateTensors; }
-  // There must be room. Empty tensors are left out.
+  // Requires space in the list. Ignores empty tensors.
   constexpr void Add(AccumulateTensor tensor) {
     if (tensor.elements == 0) return;
     tensor.first_block = num_blocks;

@@ -1,5 +1,5 @@
-// avg_pool2d: the mean over square windows, without padding; what no whole window covers is left
-// out. Global pooling is a kernel of the image's size.
+// avg_pool2d: the mean over square windows, without padding; pixels not covered by a whole window
+// are ignored. Global pooling is a kernel of the image's size.
 #include "thimble/ops/avg_pool2d/avg_pool2d.h"
 
 #include <algorithm>

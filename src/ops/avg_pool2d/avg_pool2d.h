@@ -1,5 +1,5 @@
-// Kernels of avg_pool2d and avg_pool2d_grad. All gather: each position of the result sums what
-// belongs to it, so that threads never write to the same place.
+// Kernels of avg_pool2d and avg_pool2d_grad. All gather: each position of the result sums its own
+// contributions, so threads never write to the same address.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace thimble {
 
-// Where the windows lie along one axis, for CPU and GPU alike.
+// The positions of windows along one axis, for CPU and GPU.
 struct PoolWindow {
   int64_t kernel;
   int64_t stride;

@@ -17,8 +17,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out: (C) = factor * the sum over a rectangle of (height, width, C) whose rows lie `row_stride`
-// floats apart. Rows are summed on their own first, which shortens the chains of roundings.
+// out: (C) = factor * the sum over a rectangle of (height, width, C) whose rows are `row_stride`
+// floats apart. Each row is summed separately first, which shortens the rounding chains.
 void ScaledRectangleSum(const float* in, int64_t height, int64_t width, int64_t row_stride,
                         size_t channels, float factor, float* out) {
   ForEachVector(channels, [=](auto tag, size_t c) HWY_ATTR {
@@ -52,8 +52,8 @@ float Factor(const PoolWindow& window) {
   return static_cast<float>(1.0 / static_cast<double>(window.kernel * window.kernel));
 }
 
-// Calls body(b, h, w) for each position of `shape`, in chunks of about kElementsPerChunk elements
-// where each position costs `elements` of them.
+// Calls body(b, h, w) for each position of `shape`, in chunks of about kElementsPerChunk elements,
+// counting `elements` per position.
 void ForEachPosition(ThreadPool& pool, const Shape& shape, int64_t elements,
                      FunctionRef<void(int64_t b, int64_t h, int64_t w)> body) {
   const int64_t num_positions = shape[0] * shape[1] * shape[2];
@@ -95,7 +95,7 @@ void AvgPool2dGradCpu::Run(const KernelCall& call) {
   const float* dy = call.In<float>(0);
   float* dx = call.Out<float>(0);
   ForEachPosition(call.pool, out, out[3], [&](int64_t b, int64_t h, int64_t w) {
-    // The windows that saw this position are a rectangle in dy; it is empty where there are none.
+    // The windows that cover this position are a rectangle in dy, possibly empty.
     const int64_t top = window.First(h);
     const int64_t left = window.First(w);
     const int64_t height = std::max<int64_t>(0, window.End(h, in[1]) - top);

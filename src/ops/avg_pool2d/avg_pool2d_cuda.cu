@@ -22,11 +22,11 @@ PoolGeometry GeometryOf(const Attributes& attributes, const Shape& x, const Shap
   return {window, static_cast<float>(factor), x[0], x[1], x[2], x[3], y[1], y[2]};
 }
 
-// A block is kPoolLanes neighbouring channels wide and kPoolParts deep: the parts share the rows of
-// a window, or the columns of an image.
+// A block is kPoolLanes neighbouring channels wide and kPoolParts deep: the parts divide the rows
+// of a window, or the columns of an image, among them.
 constexpr int kPoolLanes = 32;
 constexpr int kPoolParts = 8;
-constexpr int64_t kMaxPoolBlocks = 1 << 20;  // the rest is done in further rounds
+constexpr int64_t kMaxPoolBlocks = 1 << 20;  // blocks loop over the remaining work
 
 // One window of x for kPoolLanes channels: part p sums rows p, p + kPoolParts, ..., then the parts
 // are added in their order.

@@ -1,12 +1,13 @@
 // batch_norm: normalizes each channel by the mean and (biased) variance of the batch, then scales
-// by gamma and shifts by beta; with relu=1 what is below zero becomes zero. Training only;
+// by gamma and shifts by beta; with relu=1 negative values become zero. Training only;
 // batch_norm_eval uses running statistics.
 //
-// With group=m (ghost batch norm) the batch is cut into nearly equal parts of at most m samples,
+// With group=m (ghost batch norm) the batch is split into nearly equal parts of at most m samples,
 // and each part is normalized by its own statistics, as if it were a batch; mean and variance are
 // then (parts, C).
 //
-// Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
+// The backward pass recomputes from x, bit-identically, where ReLU was inactive: it reads neither y
+// nor a mask.
 #include "thimble/ops/batch_norm/batch_norm.h"
 
 #include "thimble/graph/op_def.h"
@@ -29,8 +30,8 @@ Result<std::vector<Shape>> BatchNormGradAddShapes(const OpCall& call) {
   return BatchNormGradShapes(call);
 }
 
-// What is there of the gradient of x, the one that came past the norm in a residual network, is
-// added on the way.
+// The gradient of x accumulated so far, from the shortcut of a residual network, is added in the
+// same pass.
 void BatchNormGradient(GradientBuilder& g) {
   std::vector<ValueId> inputs = {g.In("x"),     g.In("gamma"),     g.In("beta"),
                                  g.Out("mean"), g.Out("variance"), g.GradOf("y")};
@@ -49,7 +50,7 @@ void BatchNormGradient(GradientBuilder& g) {
 
 }  // namespace
 
-// No gradient ever arrives at mean and variance: they feed the running statistics only.
+// Mean and variance never have gradients: only the running statistics use them.
 OpDef Make_batch_norm() {
   return OpDef("batch_norm")
       .Input("x")
@@ -75,7 +76,7 @@ OpDef Make_batch_norm() {
 
 namespace {
 
-// What both gradient ops have in common.
+// The common part of both gradient ops.
 OpDef MakeGradient(std::string name) {
   return OpDef(std::move(name))
       .Input("x")

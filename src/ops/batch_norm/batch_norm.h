@@ -7,8 +7,8 @@
 
 namespace thimble {
 
-// How the samples, the first dimension of x, are normalised: each part by statistics of its own.
-// One part of all samples where attribute `group` is 0, otherwise parts of at most `group` samples.
+// The parts of the samples (the first dimension of x) that are normalised by their own statistics.
+// One part if attribute `group` is 0, otherwise parts of at most `group` samples.
 inline NearlyEqualParts SampleParts(const Shape& x, const Attributes& attributes) {
   const int64_t group = attributes.Int("group");
   return group == 0 ? NearlyEqualParts{x[0], 1} : CutNearlyEqually(x[0], group);
@@ -29,7 +29,7 @@ struct BatchNormGradAddCpu {
   static void Run(const KernelCall& call);
 };
 
-// For kernels of CUDA: they decline calls with more parts than a grid can have.
+// For CUDA kernels, which decline calls with more parts than a grid can have.
 struct FewParts {
   static std::string_view Declines(const OpCall& call);
 };

@@ -10,7 +10,7 @@ namespace {
 
 double Count(const RowChunks& part) { return static_cast<double>(std::max<size_t>(1, part.rows)); }
 
-// The partial sums, and two doubles for each statistic; behind them floats.
+// The partial sums, then two doubles for each statistic, then floats.
 struct SumScratch {
   SumScratch(std::span<std::byte> scratch, const ChannelRows& rows)
       : partials(reinterpret_cast<double*>(scratch.data())),
@@ -96,8 +96,8 @@ void BatchNormCpu::Run(const KernelCall& call) {
   const double epsilon = call.attributes.Float("epsilon");
 
   MeasureChannels(call.pool, rows, x, scratch.partials, scratch.first, scratch.second);
-  // Elements are normalized by the statistics as they are stored, so that whoever has those can
-  // compute the same bits again: backward does.
+  // Elements are normalized with the statistics as stored, so that the backward pass can recompute
+  // the same bits from them.
   ForEachStatistic(call.pool, rows, [&](double count, size_t s, size_t c) {
     mean[s] = static_cast<float>(scratch.first[s]);
     variance[s] = static_cast<float>(scratch.second[s] / count);

@@ -11,13 +11,13 @@ struct BatchNormArrays {
   const float* gamma;
   const float* beta;
   double* partials;  // scratch: blocks.num_partials()
-  float* guess;      // scratch: (parts, C), what x is measured from
+  float* guess;      // scratch: (parts, C), subtracted from x before summing
   float* y;
   float* mean;
   float* variance;
 };
 
-// Rows that a thread loads before it works on the first.
+// Rows that a thread loads before it processes the first.
 constexpr int kNormRowsAtOnce = 4;
 
 // Sums of x - guess and of its square. In doubles, because the guess, a part's first row, may be
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
     }
   }
   StorePartials(blocks, sums, arrays.partials);
-  // The next kernel may write y over x while some of its blocks still ask for the guess.
+  // The next kernel may overwrite x with y while some of its blocks still need the guess.
   if (blockIdx.y == 0) {
     ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
       arrays.guess[StatisticOfThisPart(blocks, channel)] =
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   }
 }
 
-// Turns the sums of a channel into its statistics, as they are stored, and its constants.
+// Turns the sums of a channel into its stored statistics and its constants.
 __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays& arrays,
                               double epsilon, int place, int64_t channel, const double* sums,
                               GroupNorm& group) {
@@ -67,7 +67,7 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays
   const double sum = sums[place];
   const double distance = sum / count;
   double squares = sums[blocks.group_channels() + place] - sum * distance;
-  // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
+  // Rounding can give a tiny negative number if all values are equal; NaN must stay.
   if (squares < 0) squares = 0;
   const float mean = static_cast<float>(arrays.guess[statistic] + distance);
   const float variance = static_cast<float>(squares / count);
@@ -80,8 +80,8 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays
   }
 }
 
-// y of the thread's elements, the first of which are read; y may be x, as each element is read
-// before it is written.
+// Writes y of the thread's elements, the first of which are already loaded; y may be x, as each
+// element is read before it is written.
 template <int kVector, bool kRelu>
 __device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
                               RowBatch<kVector, kNormRowsAtOnce>& batch, const float* x, float* y) {
@@ -138,7 +138,7 @@ ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes) {
 
 std::string_view FewParts::Declines(const OpCall& call) {
   if (SampleParts(call.inputs[0], call.attributes).parts <= kMaxNormParts) return {};
-  return "a grid has room for 65,534 groups of samples";
+  return "a grid is limited to 65,534 groups of samples";
 }
 
 void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,

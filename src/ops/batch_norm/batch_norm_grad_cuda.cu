@@ -6,20 +6,20 @@
 namespace thimble {
 namespace {
 
-// Rows that a thread loads before it works on the first: of two or three arrays.
+// Rows, of two or three arrays, that a thread loads before it processes the first.
 constexpr int kRowsAtOnce = 2;
-// A chain of float additions is this long at most: short chains lose less to rounding. The chains
-// of a thread are added up in floats too, those of all threads in doubles.
+// Maximum length of a chain of float additions: short chains lose less to rounding. The chains of a
+// thread are added up in floats too, those of all threads in doubles.
 constexpr int kRowsPerChain = 16;
 
-// What dx is made from.
+// The formula for dx.
 enum class Formula {
   kBatch,     // scale * (dy - offset - (x - mean) * slope)
   kBatchAdd,  // the same plus other
   kEval,      // scale * dy
 };
 
-// Some rows of a thread: of x, of dy and, for kBatchAdd, of what is added.
+// Some rows of a thread: of x, dy and, for kBatchAdd, `other`.
 template <int kVector>
 struct GradientBatch {
   RowBatch<kVector, kRowsAtOnce> x;
@@ -27,7 +27,7 @@ struct GradientBatch {
   RowBatch<kVector, kRowsAtOnce> other;
 };
 
-// Sums of dy and of dy * (x - mean) over the thread's rows, the first of which are read.
+// Sums of dy and of dy * (x - mean) over the thread's rows, the first of which are already loaded.
 template <int kVector, bool kRelu>
 __device__ ChannelSums<kVector> SumRows(const ThreadRows& rows,
                                         const ThreadNorm<kVector, kRelu>& norm,
@@ -87,13 +87,13 @@ __device__ double Inverse(const KnownNorm& norm, int64_t statistic) {
   return 1.0 / sqrt(norm.variance[statistic] + norm.epsilon);
 }
 
-// What the batch's own statistics pass on to each element, in shared memory.
+// The terms of each element's gradient that come from the batch statistics, in shared memory.
 struct alignas(16) GroupSlopes {
   float offset[kMaxGroupChannels];
   float slope[kMaxGroupChannels];
 };
 
-// Turns the sums of a channel into its gradients, where there is one part, and slopes.
+// Turns the sums of a channel into its slopes and, if there is one part, its gradients.
 __device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm,
                               const BatchNormGradArrays& arrays, int place, int64_t channel,
                               const double* sums, GroupSlopes& slopes) {
@@ -109,8 +109,8 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm
   }
 }
 
-// The gradients of the group's gammas and betas, where several parts have sums of them. All threads
-// of one block call it.
+// Computes the gradients of the group's gammas and betas if there are several parts. Called by all
+// threads of one block.
 __device__ void AddUpParts(const ChannelBlocks& blocks, const KnownNorm& norm,
                            const BatchNormGradArrays& arrays) {
   const MergeSlot slot = SlotOfThisThread(blocks);
@@ -167,8 +167,8 @@ __device__ Pack<kVector> Combine(const ThreadNorm<kVector, kRelu>& norm,
   return dx;
 }
 
-// dx of the thread's elements, the first of which are read; dx may be x, dy or other, as each
-// element is read before it is written.
+// Writes dx of the thread's elements, the first of which are already loaded; dx may be x, dy or
+// other, as each element is read before it is written.
 template <Formula kFormula, int kVector, bool kRelu>
 __device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
                             const GroupSlopes& slopes, GradientBatch<kVector>& batch,
@@ -188,7 +188,7 @@ __device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, kR
   }
 }
 
-// Of several parts, the blocks behind the last one add up the gradients of gamma and beta.
+// With several parts, the blocks after the last part add up the gradients of gamma and beta.
 template <Formula kFormula, int kVector, bool kRelu>
 __global__ void __launch_bounds__(kNormThreads, 1)
     CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {

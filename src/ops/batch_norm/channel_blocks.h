@@ -1,12 +1,12 @@
 // How the batch-norm ops divide a matrix of rows and channels among the blocks and threads of a
 // GPU: by shape alone, so that sums are added in the same order on every GPU. Pure functions; a
-// test without a GPU checks that every element has exactly one thread.
+// test that needs no GPU checks that every element has exactly one thread.
 //
-// Rows fall into parts with statistics of their own: one part, or several for ghost batch norm.
-// Channels are cut into groups, the rows of a part into chunks; a block works on one group of one
-// chunk. Inside it, `columns()` threads stand side by side in a row, each with `vector` channels,
-// and `lanes()` rows pass at once. A thread keeps its channels, so their sums and constants stay in
-// its registers.
+// Rows are divided into parts with their own statistics: one part, or several for ghost batch norm.
+// Channels are divided into groups, the rows of a part into chunks; a block works on one group of
+// one chunk. In a block, `columns()` threads share a row, each with `vector` channels, and
+// `lanes()` rows are processed at once. A thread keeps its channels, so their sums and constants
+// stay in its registers.
 #pragma once
 
 #include <algorithm>
@@ -17,33 +17,34 @@
 
 namespace thimble {
 
-// One such block fills a multiprocessor, with 64 registers for each thread.
+// One block of this size fills a multiprocessor, with 64 registers per thread.
 inline constexpr int kNormThreads = 1024;
-// One for each of the 132 multiprocessors of an H100 or H200.
+// One block for each of the 132 multiprocessors of an H100 or H200.
 inline constexpr int kNormBlocks = 132;
-// A line of memory. Every block of the second pass reads the partial sums of its group: narrow
-// groups make that short.
+// One cache line. Every block of the second pass reads the partial sums of its group, so groups
+// should be narrow.
 inline constexpr int kMaxGroupChannels = 32;
-// Parts are the third dimension of a grid, which ends at 65,535; one layer of blocks adds them up.
+// Parts are the third dimension of a grid, which is limited to 65,535; one layer of blocks adds
+// them up.
 inline constexpr int64_t kMaxNormParts = 65534;
 
 struct ChannelBlocks {
   int64_t rows;  // of all parts
   int64_t channels;
   int64_t rows_per_chunk;
-  int64_t smaller_rows;  // of a part
-  int64_t sample_rows;   // more of them have the first `larger_parts`
+  int64_t smaller_rows;  // of a smaller part
+  int64_t sample_rows;   // additional rows of the first `larger_parts` parts
   int parts;
   int larger_parts;
-  int chunks;       // of a part: at least one, so that the results of no rows are written
+  int chunks;       // per part; at least one, so that results are written even without rows
   int groups;       // the last one may have fewer channels
-  int vector;       // 4 where C allows it, otherwise 1
+  int vector;       // 4 if C allows it, otherwise 1
   int column_bits;  // columns() is a power of two, so that threads divide by shifting
 
   // One part.
   constexpr ChannelBlocks(int64_t num_rows, int64_t num_channels)
       : ChannelBlocks(1, num_channels, {num_rows, 1}) {}
-  // Samples of so many rows each. Requires at most kMaxNormParts parts.
+  // Parts of samples with `rows_per_sample` rows each. Requires at most kMaxNormParts parts.
   constexpr ChannelBlocks(int64_t rows_per_sample, int64_t num_channels,
                           const NearlyEqualParts& samples)
       : rows(rows_per_sample * samples.total),
@@ -62,7 +63,7 @@ struct ChannelBlocks {
   constexpr int columns() const { return 1 << column_bits; }
   constexpr int group_channels() const { return vector << column_bits; }
   constexpr int lanes() const { return kNormThreads >> column_bits; }
-  // Of the first part; no other has more.
+  // Rows of the first part, which is the largest.
   constexpr int64_t most_rows() const { return PartRows(0); }
   constexpr int64_t PartRows(int part) const {
     return smaller_rows + (part < larger_parts ? sample_rows : 0);
@@ -80,14 +81,14 @@ struct ChannelBlocks {
   }
 
  private:
-  // Into at most so many chunks, of at least one row for each lane.
+  // Divides parts into at most `max_chunks` chunks with at least one row per lane.
   constexpr void Cut(int max_chunks) {
     rows_per_chunk = std::max<int64_t>(lanes(), (most_rows() + max_chunks - 1) / max_chunks);
     chunks =
         static_cast<int>(std::max<int64_t>(1, (most_rows() + rows_per_chunk - 1) / rows_per_chunk));
   }
-  // The number of chunks that is done first, where blocks run kNormBlocks at a time, each as long
-  // as its threads have rows, and some rows more to begin and end with.
+  // Chooses the number of chunks with the shortest estimated time: kNormBlocks blocks run at a
+  // time, each for as long as its threads have rows, plus a fixed overhead counted in rows.
   constexpr void CutForParts() {
     const int most_chunks = chunks;
     int best = 1;
@@ -102,7 +103,7 @@ struct ChannelBlocks {
     Cut(best);
   }
   constexpr int64_t TimeOf(int candidate) {
-    // About two microseconds: loading constants, adding up sums.
+    // The overhead, about two microseconds: loading constants, adding up sums.
     constexpr int64_t kRowsToBegin = 3;
     Cut(candidate);
     const int64_t blocks = groups * (int64_t{parts} * chunks + 1);
@@ -113,11 +114,11 @@ struct ChannelBlocks {
 
 // The elements of one thread: `vector` channels in some rows of its chunk.
 struct ThreadRows {
-  int64_t channel;  // the first one; C or more where none is left for the thread
-  int place;        // of that channel in the group
+  int64_t channel;  // the first one; C or more if the thread has none
+  int place;        // index of that channel in the group
   int count;        // rows
   int64_t first;    // index of the first row's element
-  int step;         // from the element of a row to that of the thread's next one
+  int step;         // distance from an element to the one in the thread's next row
 
   constexpr int64_t Element(int row) const { return first + int64_t{row} * step; }
 };

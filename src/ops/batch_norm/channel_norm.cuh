@@ -1,5 +1,5 @@
 // The formulas that forward and backward share on a GPU: what forward computes and what backward
-// compares with zero are the same bits.
+// compares with zero is bit-identical.
 #pragma once
 
 #include "thimble/ops/batch_norm/channel_sums.cuh"
@@ -18,7 +18,7 @@ struct GroupNorm {
   float shift[kMaxGroupChannels];
 };
 
-// Those of a thread's channels.
+// Constants of a thread's channels.
 template <int kVector, bool kRelu>
 struct ThreadNorm {
   float mean[kVector];
@@ -34,7 +34,7 @@ struct ThreadNorm {
     }
   }
   __device__ float Centred(int v, float x) const { return x - mean[v]; }
-  // What is left of `value`, an output or its gradient, behind ReLU; NaN passes through.
+  // `value`, an output or its gradient, after ReLU; NaN passes through.
   __device__ static float Gated(float normalized, float value) {
     return kRelu && normalized <= 0 ? 0.0F : value;
   }

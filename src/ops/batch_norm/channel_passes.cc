@@ -9,11 +9,11 @@
 namespace thimble {
 namespace {
 
-// Of a part. Enough to keep 32 threads busy, few enough that the partial sums of 128 channels stay
-// at 64 KiB.
+// Per part. Enough to keep 32 threads busy, few enough that the partial sums of 128 channels take
+// only 64 KiB.
 constexpr size_t kMaxChunks = 32;
 
-// Of some samples of x.
+// The number of rows in `samples` samples of x.
 size_t RowsOf(const Shape& x, int64_t samples) {
   if (x.elements() == 0) return 0;
   return static_cast<size_t>(x.elements() / x[0] / x[x.rank() - 1] * samples);
@@ -27,7 +27,7 @@ size_t RowsPerChunk(size_t rows, size_t channels) {
 
 // Some rows of a part.
 struct Chunk {
-  size_t index;  // among the chunks of all parts
+  size_t index;  // over the chunks of all parts
   size_t part;
   size_t begin;  // row
   size_t count;
@@ -48,8 +48,8 @@ void ForEachChunk(ThreadPool& pool, const ChannelRows& rows, FunctionRef<void(co
   pool.Run(rows.num_chunks, [&](size_t index, size_t /*thread*/) { body(ChunkAt(rows, index)); });
 }
 
-// The same from the last chunk to the first: for the pass after a reduction, which finds in the
-// cache what was read last.
+// The same from the last chunk to the first: the pass after a reduction then finds the data read
+// last in the cache.
 void ForEachChunkBackwards(ThreadPool& pool, const ChannelRows& rows,
                            FunctionRef<void(const Chunk&)> body) {
   pool.Run(rows.num_chunks, [&](size_t index, size_t /*thread*/) {
@@ -80,7 +80,7 @@ void MergeMeasures(const RowChunks& part, size_t channels, const double* partial
           partial[channels + c] + distance * distance * old_count * count / (old_count + count);
     }
   }
-  // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
+  // Rounding can give a tiny negative number if all values are equal; NaN must stay.
   for (size_t c = 0; c < channels; ++c) squares[c] = squares[c] < 0 ? 0 : squares[c];
 }
 

@@ -1,13 +1,12 @@
 // Passes over a matrix of rows and channels (NHWC activations, all axes but the last as rows): sums
 // per channel, and element-wise work with constants per channel. The CPU kernels of the batch-norm
-// ops are made of these.
+// ops are built from these.
 //
-// Rows may fall into parts, each with sums and constants of its own: ghost batch norm. The rows of
-// a part are cut into chunks by their number alone, so that a part gives the bits that it would
-// give alone. A reduction gives one partial result per chunk, and those of a part are combined in
-// the order of the chunks, so results do not depend on the number of threads. The chunks of all
-// parts are one job of the pool, so that many small parts keep all threads as busy as one large
-// one.
+// Rows may be divided into parts, each with its own sums and constants (ghost batch norm). The
+// chunks of a part depend only on its number of rows, so that a part gives the same bits as if it
+// were alone. A reduction gives one partial result per chunk, and those of a part are combined in
+// chunk order, so results do not depend on the number of threads. The chunks of all parts are one
+// job of the pool, so that many small parts keep the threads as busy as one large one.
 #pragma once
 
 #include <algorithm>
@@ -34,12 +33,12 @@ struct RowChunks {
 struct ChannelRows {
   size_t channels;
   size_t num_parts;
-  size_t num_larger;  // the first parts, which have one sample more
+  size_t num_larger;  // number of first parts that have one more sample
   RowChunks larger;
   RowChunks smaller;
   size_t num_chunks;  // of all parts
 
-  // For x of shape (..., C), its samples in the parts that attribute `group` asks for.
+  // For x of shape (..., C), its samples divided into parts as attribute `group` says.
   ChannelRows(const Shape& x, const Attributes& attributes);
 
   const RowChunks& part(size_t index) const { return index < num_larger ? larger : smaller; }
@@ -60,17 +59,17 @@ struct ChannelRows {
   ChannelRows(const Shape& x, const NearlyEqualParts& parts);
 };
 
-// gamma / sqrt(variance + epsilon), the scale of a channel. Forward and backward both ask here, so
-// that both see ReLU switch at the same x.
+// gamma / sqrt(variance + epsilon), the scale of a channel. Shared by forward and backward, so that
+// ReLU switches at the same x in both.
 float ChannelScale(float gamma, float variance, double epsilon);
 
 // mean, squares: (parts, C). The mean of each channel and the sum of squared distances from it;
-// zero where there are no rows. `partials` is scratch.
+// zero if there are no rows. `partials` is scratch.
 void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
                      double* mean, double* squares);
 
-// y as row_passes.h has it; y may be x. Here and below mean and scale of a ChannelNorm are (parts,
-// C).
+// y as defined in row_passes.h; y may be x. Here and below, mean and scale of a ChannelNorm are
+// (parts, C).
 void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                        const float* x, float* y);
 
@@ -85,7 +84,7 @@ void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Ch
                              const float* x, const float* dy, const float* offset,
                              const float* slope, const float* other, float* dx);
 
-// dx = scale * dy; dx may be x or dy. x is read for ReLU only.
+// dx = scale * dy; dx may be x or dy. x is read only for ReLU.
 void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                            const float* x, const float* dy, float* dx);
 

@@ -31,7 +31,7 @@ inline dim3 GridOf(const ChannelBlocks& blocks) {
 
 inline __device__ int ThisPart() { return static_cast<int>(blockIdx.z); }
 
-// Where in arrays (parts, C) this block's part has its statistic of a channel.
+// The index in arrays (parts, C) of a channel's statistic for this block's part.
 inline __device__ int64_t StatisticOfThisPart(const ChannelBlocks& blocks, int64_t channel) {
   return ThisPart() * blocks.channels + channel;
 }
@@ -41,13 +41,13 @@ inline __device__ ThreadRows RowsOfThisThread(const ChannelBlocks& blocks) {
                       static_cast<int>(blockIdx.y), static_cast<int>(threadIdx.x));
 }
 
-// Several rows of a thread, read before the first of them is worked on. Kernels read the first
+// Several rows of a thread, loaded before the first of them is processed. Kernels read the first
 // batch before they prepare their constants, which takes about as long.
 template <int kVector, int kRows>
 struct RowBatch {
   Pack<kVector> at[kRows];
 
-  // Reads the thread's rows from `row` on, as far as there are any.
+  // Reads the thread's rows from `row` on, as many as there are.
   __device__ void Read(const ThreadRows& rows, int row, const float* from) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {

@@ -1,6 +1,6 @@
-// Sums per channel on a GPU: each block leaves two partial sums for each channel of its chunk, and
-// each block of the next kernel adds up those of all chunks. Both in an order that depends on the
-// shape alone, so that all blocks find the same bits.
+// Sums per channel on a GPU: each block writes two partial sums per channel of its chunk, and each
+// block of the next kernel adds up those of all chunks. Both orders depend on the shape alone, so
+// that all blocks get the same bits.
 #pragma once
 
 #include "thimble/ops/batch_norm/channel_rows.cuh"
@@ -8,7 +8,7 @@
 namespace thimble {
 
 // The channels of a block's group, one for each thread from `first_thread` on; body(place,
-// channel). Where two such loops need not wait for each other, they begin at different warps.
+// channel). Two independent loops start at different warps, so that they run at the same time.
 template <class Body>
 __device__ void ForEachChannelOfGroup(const ChannelBlocks& blocks, int first_thread,
                                       const Body& body) {
@@ -18,7 +18,7 @@ __device__ void ForEachChannelOfGroup(const ChannelBlocks& blocks, int first_thr
   if (channel < blocks.channels) body(place, channel);
 }
 
-// Those of a part, (chunks, 2, C), in `partials` of all.
+// The partial sums of one part, (chunks, 2, C), in those of all parts.
 template <class Number>
 __device__ Number* PartialsOf(const ChannelBlocks& blocks, int part, Number* partials) {
   return partials + int64_t{part} * blocks.chunks * 2 * blocks.channels;
@@ -29,7 +29,8 @@ struct ChannelSums {
   double sums[2][kVector] = {};
 };
 
-// Adds up what the threads of a warp have of each channel. Lanes of one column get the same bits.
+// Adds up the sums of each channel over the threads of a warp. Lanes of one column get the same
+// bits.
 template <int kVector>
 __device__ void AddUpWarp(int columns, ChannelSums<kVector>& mine) {
   for (int distance = 16; distance >= columns; distance /= 2) {
@@ -43,8 +44,8 @@ __device__ void AddUpWarp(int columns, ChannelSums<kVector>& mine) {
   }
 }
 
-// Writes the sums over all threads of the block to `partials` (parts, chunks, 2, C). All threads
-// call it, those without elements with zeros.
+// Writes the sums over all threads of the block to `partials` (parts, chunks, 2, C). Called by all
+// threads; those without elements pass zeros.
 template <int kVector>
 __device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> mine,
                               double* partials) {
@@ -75,11 +76,11 @@ __device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> 
   });
 }
 
-// What a thread adds up of its block's group: the first or second sums of one channel, every
-// `threads`-th of them from number `begin` on.
+// What a thread adds up for its block's group: the first or second sums of one channel, every
+// `threads`-th of them starting with number `begin`.
 struct MergeSlot {
   bool second;
-  int64_t channel;  // C or more where there is nothing to add
+  int64_t channel;  // C or more if there is nothing to add
   int begin;
   int threads;
 };
@@ -93,8 +94,8 @@ inline __device__ MergeSlot SlotOfThisThread(const ChannelBlocks& blocks) {
           kNormThreads / slots};
 }
 
-// Adds up what the threads of each slot have: first all first sums, then all second ones, in shared
-// memory, at group_channels() each. All threads call it, once in a kernel.
+// Adds up the sums of the threads of each slot. The result, in shared memory, has group_channels()
+// first sums, then as many second sums. Called by all threads, once per kernel.
 inline __device__ const double* AddUpSlots(const ChannelBlocks& blocks, const MergeSlot& slot,
                                            double mine) {
   __shared__ double sums[kNormThreads];
@@ -109,7 +110,7 @@ inline __device__ const double* AddUpSlots(const ChannelBlocks& blocks, const Me
   return sums;
 }
 
-// The sums over all chunks of the block's part, as AddUpSlots leaves them.
+// The sums over all chunks of the block's part, as AddUpSlots returns them.
 inline __device__ const double* MergePartials(const ChannelBlocks& blocks, const double* partials) {
   const MergeSlot slot = SlotOfThisThread(blocks);
   double sum = 0;

@@ -1,7 +1,7 @@
-// Norms by known statistics on a GPU, and the choice of the kernel that suits a norm.
+// Normalization with known statistics on a GPU, and the choice of kernel instance.
 //
 // x, y, dy, dx, other: (rows, C), at multiples of 16 bytes; mean and variance: (parts, C); all
-// other arrays: (C). Outputs may overwrite inputs where the ops allow it.
+// other arrays: (C). Outputs may overwrite inputs if the ops allow it.
 #pragma once
 
 #include <type_traits>
@@ -11,7 +11,7 @@
 
 namespace thimble {
 
-// A norm by statistics that are known.
+// A norm whose statistics are known.
 struct KnownNorm {
   const float* gamma;
   const float* beta;
@@ -24,19 +24,19 @@ struct KnownNorm {
 struct BatchNormGradArrays {
   const float* x;
   const float* dy;
-  const float* other;  // null, or what is added to dx
+  const float* other;  // null, or added to dx
   double* partials;    // scratch: blocks.num_partials()
   float* dx;
   float* dgamma;
   float* dbeta;
 };
 
-// For x of shape (..., C), its samples in the parts that attribute `group` asks for.
+// For x of shape (..., C), its samples divided into parts as attribute `group` says.
 ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes);
-// y from statistics that are known, in the bits of batch_norm.
+// y from known statistics, bit-identical to batch_norm.
 void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
                      const float* x, float* y);
-// The gradient where the statistics are constants, without `other`. Two launches: sums of the
+// The gradient if the statistics are constants; `other` is not used. Two launches: sums of the
 // chunks; merging them and combining.
 void LaunchBatchNormEvalGrad(cudaStream_t stream, const ChannelBlocks& blocks,
                              const KnownNorm& norm, const BatchNormGradArrays& arrays);

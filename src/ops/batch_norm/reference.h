@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// What ReLU leaves of `value`, an output or its gradient, at a normalized x; all of it where the op
-// has no ReLU. Not (normalized > 0), so that NaN passes through.
+// `value`, an output or its gradient, after ReLU at a normalized x; unchanged if the op has no
+// ReLU. Does not test (normalized > 0), so that NaN passes through.
 template <class T>
 T BehindRelu(const Attributes& attributes, T normalized, T value) {
   return attributes.Int("relu") != 0 && RealPart(normalized) <= 0 ? T(0) : value;
@@ -22,7 +22,7 @@ struct ChannelPart {
   int64_t statistic;  // index of its mean and variance
   int64_t begin, end, stride;
 
-  // At least one, so that nothing is divided by zero where there are no samples.
+  // At least one, to avoid dividing by zero if there are no samples.
   double count() const {
     return static_cast<double>(std::max<int64_t>(1, (end - begin + stride - 1) / stride));
   }

@@ -1,6 +1,6 @@
-// Channels go in groups of up to eight vectors. A group's sums stay in registers while its rows
-// pass, so that memory is walked from front to back where a group is a whole row, which prefetchers
-// like best. Sums are kept in floats inside a block of rows and in doubles across blocks.
+// Channels are processed in groups of up to eight vectors. A group's sums stay in registers over
+// all its rows; if a group is a whole row, memory is read sequentially, which suits prefetchers
+// best. Sums are kept in floats inside a block of rows and in doubles across blocks.
 #include "thimble/ops/batch_norm/row_passes.h"
 
 #include <algorithm>
@@ -24,17 +24,17 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Sums turn into doubles after a block of rows. 128 rows of 64 channels are 32 KiB.
 constexpr size_t kRowsPerBlock = 128;
 
-// Vectors of channels that pass together at most: the 128 channels of a wrn-28-2's last blocks. Two
+// Maximum vectors of channels processed together: the 128 channels of a wrn-28-2's last blocks. Two
 // sums for each are 16 registers of the 32 that the widest target has.
 constexpr size_t kMaxVectors = 8;
 
-// A chain of float additions is this long at most: short chains lose less to rounding.
+// Maximum length of a chain of float additions: short chains lose less to rounding.
 constexpr size_t kRowsPerChain = 32;
 
-// kVectors vectors of channels side by side, from a channel on.
+// kVectors adjacent vectors of channels, starting at a given channel.
 template <class Tag, size_t kVectors>
 struct Group {
-  // Sums that run at once for each channel. Few vectors would wait for their own additions.
+  // Independent sums per channel. With few vectors, additions would wait for each other.
   static constexpr size_t kChains = kVectors < 4 ? 4 / kVectors : 1;
   using Vector = hn::Vec<Tag>;
 
@@ -82,7 +82,7 @@ HWY_INLINE void ForEachElement(Group<Tag, kVectors> group, size_t rows, size_t c
 }
 
 // Two sums of every channel of a group over `count` rows of a block, into arrays of its channels.
-// body(v, i, first, second) adds what the vector at i gives.
+// body(v, i, first, second) adds the contribution of the vector at i.
 template <class Tag, size_t kVectors, class Body>
 HWY_INLINE void SumBlock(Group<Tag, kVectors> group, size_t count, size_t channels, float* first,
                          float* second, const Body& body) {
@@ -138,8 +138,8 @@ HWY_INLINE void SumCentred(Group<Tag, kVectors> group, const float* x, size_t co
 
 // Merges one block of x, which begins at row `begin`, into the mean and squares of the rows before
 // it by the parallel-variance formula. The block is centred on their mean, which keeps the sums
-// small however large the mean is. The first block is centred on the mean of its first rows: it is
-// within two standard deviations of the block's own, whatever they hold.
+// small even for a large mean. The first block is centred on the mean of its first rows, which is
+// always within two standard deviations of the block's own mean.
 template <class Tag, size_t kVectors>
 HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, size_t begin,
                              size_t count, size_t channels, double* mean, double* squares) {
@@ -171,7 +171,7 @@ HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, siz
   }
 }
 
-// mean, squares: (C), assigned: the mean of the rows and the sum of squared distances from it.
+// mean, squares: (C), overwritten: the mean of the rows and the sum of squared distances from it.
 void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares) {
   ForEachBlock(rows, [=](size_t begin, size_t count) HWY_ATTR {
     const float* block = x + begin * channels;
@@ -182,7 +182,7 @@ void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, dou
 }
 
 // The constants of a group, and the formulas that every pass shares: what forward computes and what
-// backward compares with zero are the same bits.
+// backward compares with zero is bit-identical.
 template <class Tag, size_t kVectors, bool kRelu>
 struct GroupNorm {
   using Vector = hn::Vec<Tag>;
@@ -203,8 +203,8 @@ struct GroupNorm {
   HWY_INLINE Vector Normalized(size_t v, Vector centred) const {
     return hn::MulAdd(centred, scale[v], shift[v]);
   }
-  // What is left of `value`, an output or its gradient, behind ReLU. Selects by comparison instead
-  // of Max, so that NaN passes through on every target.
+  // `value`, an output or its gradient, after ReLU. Selects by comparison instead of Max, so that
+  // NaN passes through on every target.
   HWY_INLINE Vector Gated(Vector normalized, Vector value) const {
     if constexpr (!kRelu) return value;
     return hn::IfThenZeroElse(hn::Le(normalized, hn::Zero(Tag())), value);
@@ -276,7 +276,7 @@ HWY_INLINE void SumRowGradientsWith(const ChannelNorm& norm, size_t rows, size_t
       });
 }
 
-// sum_dy, sum_product: (C), assigned: sums of dy and of dy * (x - mean).
+// sum_dy, sum_product: (C), overwritten: sums of dy and of dy * (x - mean).
 void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                      const float* dy, double* sum_dy, double* sum_product) {
   std::fill_n(sum_dy, channels, 0.0);
@@ -312,7 +312,7 @@ HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, si
       });
 }
 
-// dx = scale * (dy - offset - (x - mean) * slope), plus other where there is one.
+// dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null.
 void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                          const float* dy, const float* offset, const float* slope,
                          const float* other, float* dx) {
@@ -353,7 +353,7 @@ HWY_INLINE void CombineSampleRowsWith(const ChannelNorm& norm, size_t rows, size
       });
 }
 
-// dx = scale * dy - offset - (x - mean) * slope, plus other where there is one.
+// dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null.
 void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                        const float* dy, const float* offset, const float* slope, const float* other,
                        float* dx) {

@@ -1,6 +1,7 @@
 // Passes over some rows of a matrix of rows and channels (NHWC activations, all axes but the last
-// as rows), by one thread: sums per channel, and element-wise work with constants per channel. What
-// the CPU kernels of batch norm (channel_passes.h) and group norm (sample_passes.h) do to a chunk.
+// as rows), by one thread: sums per channel, and element-wise work with constants per channel. The
+// CPU kernels of batch norm (channel_passes.h) and group norm (sample_passes.h) use these on each
+// chunk.
 //
 // x, y, dy, dx, other: (rows, C); all other arrays: (C). y may be x; dx may be x, dy or other.
 #pragma once
@@ -9,8 +10,8 @@
 
 namespace thimble {
 
-// n(x) = (x - mean) * scale + shift, and y = n(x) or, with ReLU, max(n(x), 0). Where a gradient is
-// asked for, dy below is the one that comes through ReLU: zero where n(x) <= 0.
+// n(x) = (x - mean) * scale + shift, and y = n(x) or, with ReLU, max(n(x), 0). In the gradients
+// below, dy is the gradient after ReLU: zero where n(x) <= 0.
 struct ChannelNorm {
   const float* mean;
   const float* scale;
@@ -18,7 +19,7 @@ struct ChannelNorm {
   bool relu;
 };
 
-// The mean of the rows and the sum of squared distances from it. There must be rows.
+// The mean of the rows and the sum of squared distances from it. Requires at least one row.
 void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares);
 
 void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x, float* y);
@@ -37,7 +38,7 @@ void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, co
                        const float* dy, const float* offset, const float* slope, const float* other,
                        float* dx);
 
-// dx = scale * dy. x is read for ReLU only.
+// dx = scale * dy. x is read only for ReLU.
 void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                        const float* dy, float* dx);
 

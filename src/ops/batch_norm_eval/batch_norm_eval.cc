@@ -1,6 +1,7 @@
 // batch_norm_eval: normalizes each channel by given (running) statistics, which are constants here:
-// evaluation, and training with frozen statistics. With relu=1 what is below zero becomes zero.
-// With group=m the statistics are (parts, C), those of batch_norm's parts, and y is in its bits.
+// evaluation, and training with frozen statistics. With relu=1 negative values become zero. With
+// group=m the statistics are (parts, C), those of batch_norm's parts, and y is bit-identical to
+// batch_norm's.
 #include "thimble/ops/batch_norm_eval/batch_norm_eval.h"
 
 #include <algorithm>

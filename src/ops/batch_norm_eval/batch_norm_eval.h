@@ -1,5 +1,5 @@
-// Kernels of batch_norm_eval and batch_norm_eval_grad, limited by memory bandwidth: made of
-// batch_norm's passes over channels, and of its GPU code.
+// Kernels of batch_norm_eval and batch_norm_eval_grad, limited by memory bandwidth: built from
+// batch_norm's passes over channels and its GPU code.
 #pragma once
 
 #include "thimble/ops/batch_norm/batch_norm.h"

@@ -1,4 +1,4 @@
-// Made of batch_norm's GPU code.
+// Built from batch_norm's GPU code.
 #include "thimble/ops/batch_norm/known_norm.cuh"
 #include "thimble/ops/batch_norm_eval/batch_norm_eval.h"
 

@@ -2,9 +2,9 @@
 //   next = (1 - momentum) * running + momentum * batch
 // The running variance is the unbiased one, as in PyTorch: batch variance * count / (count - 1).
 //
-// mean and variance are (C), or (parts, C) from ghost batch norm, which cuts the batch of `samples`
-// into nearly equal parts. Those are combined first: mean of means; mean of variances plus variance
-// of means, all weighted by samples. `count` is that of the whole batch in both cases.
+// mean and variance are (C), or (parts, C) from ghost batch norm, which splits the batch of
+// `samples` into nearly equal parts. Those are combined first: mean of means; mean of variances
+// plus variance of means, all weighted by samples. `count` is always that of the whole batch.
 #include "thimble/ops/batch_norm_update/batch_norm_update.h"
 
 #include "thimble/base/nearly_equal_parts.h"
@@ -35,7 +35,7 @@ struct BatchNormUpdateReference {
   };
 
   // A channel's statistics over the whole batch: mean of the parts' means; mean of their variances
-  // plus variance of their means, which is measured from the mean, so that nothing cancels.
+  // plus variance of their means, computed around the mean to avoid cancellation.
   template <class T>
   static Statistics<T> OfBatch(const ReferenceCall<T>& call, int64_t channel) {
     const T* mean = call.In(2) + channel;
@@ -73,7 +73,7 @@ Result<std::vector<Shape>> BatchNormUpdateShapes(const OpCall& call) {
   return std::vector<Shape>{running, running};
 }
 
-// Six for each channel; to combine parts, a sum of means and one of squared distances for each.
+// Six for each channel; combining parts adds a sum of means and one of squared distances for each.
 int64_t UpdateFlops(const OpCall& call) {
   const int64_t combined = call.inputs[2].rank() == 2 ? 7 * call.inputs[2].elements() : 0;
   return 6 * call.inputs[0].elements() + combined;
@@ -81,8 +81,8 @@ int64_t UpdateFlops(const OpCall& call) {
 
 }  // namespace
 
-// A few hundred numbers for each layer are no work for threads: on a CPU the reference is the only
-// kernel.
+// A few hundred numbers per layer are too little work for threads: on a CPU the reference is the
+// only kernel.
 OpDef Make_batch_norm_update() {
   return OpDef("batch_norm_update")
       .Input("running_mean")

@@ -20,14 +20,14 @@ struct RunningNorm {
   float kept = 0;
   float mean_share = 0;
   float variance_share = 0;
-  // How much of the batch a part is: the first `larger_parts`, and the others.
+  // Fraction of the batch in a part: in each of the first `larger_parts`, and in the others.
   int parts = 1;
   int larger_parts = 0;
   float larger_share = 1;
   float smaller_share = 1;
 };
 
-// As many as fit into the 4 KiB that every GPU takes as arguments.
+// As many as fit into the 4 KiB of kernel arguments that every GPU supports.
 constexpr int kMaxRunningNorms = 51;
 
 struct RunningNorms {
@@ -70,7 +70,7 @@ struct BatchStatistics {
   float variance;
 };
 
-// The average over the parts, by their shares, of what of_part(index of the statistic) gives.
+// The average of of_part(index of the statistic) over the parts, weighted by their shares.
 template <class OfPart>
 __device__ float Average(const RunningNorm& norm, int channel, const OfPart& of_part) {
   float sum = 0;

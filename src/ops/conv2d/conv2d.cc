@@ -14,7 +14,7 @@ namespace {
 
 using GeometryFunction = Result<Conv2dGeometry> (*)(const OpCall&);
 
-// One output, whose shape is this one of the geometry.
+// Shape rule: one output, with this shape of the geometry.
 ShapeFunction ShapeFrom(GeometryFunction geometry_of, Shape (Conv2dGeometry::*shape)() const) {
   return [=](const OpCall& call) -> Result<std::vector<Shape>> {
     THIMBLE_ASSIGN_OR_RETURN(const Conv2dGeometry g, geometry_of(call));
@@ -29,7 +29,7 @@ FlopFunction FlopsFrom(GeometryFunction geometry_of) {
 void Conv2dGradient(GradientBuilder& g) {
   const int64_t stride = g.attributes().Int("stride");
   const int64_t padding = g.attributes().Int("padding");
-  // The weight gradient first: x is then free before dx comes to life.
+  // The weight gradient first: x is then free before dx is allocated.
   if (g.Wants("w")) {
     const Shape& w = g.ShapeOf(g.In("w"));
     const Attributes attributes = {

@@ -1,5 +1,5 @@
 // CPU kernels of the conv2d ops, limited by arithmetic: direct convolutions, without a matrix of
-// windows. README.md tells how. winograd/ and cuda/ have their own.
+// windows. README.md explains how. winograd/ and cuda/ have their own kernels.
 #pragma once
 
 #include "thimble/graph/kernel.h"
@@ -19,15 +19,15 @@ struct Conv2dGradWeightCpu {
   static void Run(const KernelCall& call);
 };
 
-// dx = windows of dy * flipped w, line by line too, for each residue of the pixel position modulo
-// the stride apart, since different taps reach them.
+// dx = windows of dy * flipped w, also line by line, separately for each residue of the pixel
+// position modulo the stride, since different taps reach them.
 struct Conv2dGradInputCpu {
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
-// conv2d_add: the convolution, and a second pass that adds. Declines, options and scratch are the
-// convolution's.
+// conv2d_add: the convolution, and a second pass that adds. Declines, options and scratch are those
+// of the convolution.
 struct Conv2dAddCpu : Conv2dCpu {
   static void Run(const KernelCall& call);
 };

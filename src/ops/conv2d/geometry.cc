@@ -5,7 +5,7 @@
 namespace thimble {
 namespace {
 
-// Far above any use; keep sums and products of sizes from overflowing.
+// Far above any practical value; they keep sums and products of sizes from overflowing.
 constexpr int64_t kMaxPadding = int64_t{1} << 20;
 constexpr int64_t kMaxStride = int64_t{1} << 20;
 

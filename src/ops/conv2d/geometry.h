@@ -25,14 +25,14 @@ struct Conv2dGeometry {
 
   int64_t out_pixels() const { return batch * out_height * out_width; }
   int64_t window_elements() const { return kernel_height * kernel_width * channels; }
-  // A multiplication and an addition per weight and output pixel, padding included.
+  // A multiplication and an addition per weight and output pixel, including padding.
   int64_t flops() const { return 2 * out_pixels() * out_channels * window_elements(); }
   Shape x_shape() const { return {batch, height, width, channels}; }
   Shape w_shape() const { return {out_channels, kernel_height, kernel_width, channels}; }
   Shape y_shape() const { return {batch, out_height, out_width, out_channels}; }
 };
 
-// From the inputs and attributes of each op, or why they do not go together.
+// From the inputs and attributes of each op; fails if they do not match.
 Result<Conv2dGeometry> Conv2dGeometryOf(const OpCall& call);            // (x, w)
 Result<Conv2dGeometry> Conv2dGradWeightGeometryOf(const OpCall& call);  // (x, dy)
 Result<Conv2dGeometry> Conv2dGradInputGeometryOf(const OpCall& call);   // (w, dy)

@@ -1,6 +1,6 @@
-// conv2d_grad_input on the CPU. Pixel h = first + stride * i of dx is reached by the taps
-// kh = tap + stride * t only, from the output row i + shift - t: for each residue `first`, a
-// convolution of dy with stride 1 and its own few taps. Nothing is multiplied by zero but padding.
+// conv2d_grad_input on the CPU. Pixel h = first + stride * i of dx is reached only by the taps kh =
+// tap + stride * t, from the output row i + shift - t. So for each residue `first` this is a
+// convolution of dy with stride 1 and only those taps. Only padding is multiplied by zero.
 #include <algorithm>
 #include <array>
 #include <span>
@@ -57,7 +57,7 @@ LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase, f
                   .pixel_stride = g.stride * g.channels}};
 }
 
-// Phases that are worked on together: all of them, unless the stride is large.
+// Phases that are processed together: all of them, unless the stride is large.
 struct PhaseGroup {
   std::array<Phase, kMaxLinePhases> phases;
   std::array<LinePhase, kMaxLinePhases> windows;

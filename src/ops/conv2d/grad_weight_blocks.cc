@@ -8,24 +8,24 @@
 namespace thimble {
 namespace {
 
-// Eight parts keep a few threads busy with all of dw each; more would only add sums to store.
+// Eight parts keep a few threads busy, each with all of dw; more would only add memory for sums.
 constexpr size_t kMaxParts = 8;
-// Sums of all parts together stay near 512 KiB. A larger dw has units enough for all threads.
+// Sums of all parts together stay near 512 KiB. A larger dw has enough units for all threads.
 constexpr size_t kMaxSumFloats = size_t{1} << 17;
 // A smaller part is not worth its sums.
 constexpr size_t kMinPartPixels = 256;
-// Pixels of a block. The sums are loaded and stored once in each, and what is read of x and dy for
-// 32 channels, about 64 KiB, must not leave the second-level cache in between.
+// Pixels of a block. The sums are loaded and stored once per block, and the data of x and dy for 32
+// channels, about 64 KiB, must stay in the second-level cache meanwhile.
 constexpr size_t kBlockPixels = 256;
-// With fewer channels, tiles of a single tap leave many registers empty; then lines are padded, if
-// those of a block are few enough for any scratch.
+// With fewer channels, tiles of a single tap leave many registers unused; then lines are padded, if
+// a block has few enough lines for any scratch size.
 constexpr size_t kFewChannels = 8;
 constexpr size_t kMaxBandFloats = 3072;
-// Chunks per thread, to even out their progress; fewer where scratch is so short that all lines are
-// read for each few units anyway.
+// Chunks per thread, for load balance; fewer if scratch is so small that all lines are read again
+// for every few units anyway.
 constexpr size_t kChunksPerThread = 4;
 constexpr size_t kChunksPerThreadInRegion = 2;
-// Sums of a chunk, at most: they stay in the second-level cache.
+// Maximum sums of a chunk, so that they stay in the second-level cache.
 constexpr size_t kMaxChunkFloats = size_t{1} << 15;
 
 size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
@@ -37,7 +37,7 @@ size_t NumParts(const Conv2dGeometry& g) {
   return std::bit_floor(std::max<size_t>(1, std::min({by_size, by_depth, kMaxParts})));
 }
 
-// A line of x as far as windows reach, with padding.
+// Floats of the part of a line of x that windows reach, including padding.
 size_t PaddedLineFloats(const Conv2dGeometry& g) {
   const int64_t pixels = (g.out_width - 1) * g.stride + g.kernel_width;
   return RoundUp(static_cast<size_t>(pixels * g.channels), 16);

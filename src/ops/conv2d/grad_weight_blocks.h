@@ -1,4 +1,4 @@
-// How conv2d_grad_weight is cut. As for the matrix product, two kinds of cuts:
+// How conv2d_grad_weight is divided. As for the matrix product, there are two kinds of division:
 //   GradWeightCut     decides the order of additions, hence the bits: depends on the shape alone.
 //   GradWeightBlocks  decides what is summed when: depends on threads and scratch, changes no bit.
 #pragma once
@@ -10,23 +10,23 @@
 
 namespace thimble {
 
-// Lines of a block, at most.
+// Maximum lines of a block.
 inline constexpr size_t kMaxBlockLines = 32;
 
 struct GradWeightCut {
-  // The batch as output lines: parts are summed on their own and added in order; a part is cut into
-  // blocks of lines, each a chain from zero, added in order too.
+  // The batch as output lines: parts are summed separately and added in order; a part is divided
+  // into blocks of lines, each a chain from zero, also added in order.
   EqualPieces parts;
   size_t block_lines = 1;
 
   // A tap row of dw as groups of elements that are read together, for the same pixels: single taps,
-  // or all taps of the row where there are few channels. Then image lines must be packed with their
-  // padding; otherwise taps just skip the pixels where they lie outside.
+  // or all taps of the row if there are few channels. In the latter case image lines must be packed
+  // with their padding; otherwise taps skip the pixels for which they are outside.
   bool pads_lines = false;
   size_t groups = 1;
   EqualPieces rows;  // of a group: the elements of one unit
 
-  // A unit is what one call of the outer product sums: rows of a group for some output channels.
+  // A unit is the work of one outer-product call: rows of a group for some output channels.
   size_t unit_columns = 0;  // the last ones may have fewer
   size_t column_blocks = 0;
   size_t units_per_column_block = 0;
@@ -36,18 +36,18 @@ struct GradWeightCut {
 // Requires that nothing is empty.
 GradWeightCut CutGradWeight(const Conv2dGeometry& g);
 
-// The lines at the end of dy, behind which a vector would reach past the end of memory where the
-// channels are not whole vectors. They are copied.
+// The number of last lines of dy that are copied, because reading whole vectors from them would go
+// past the end of memory. 0 if the channels are whole vectors.
 size_t NumCopiedLines(const Conv2dGeometry& g);
 
 struct GradWeightBlocks {
-  // Units whose sums are in scratch at a time: those of all parts together, or, where there is only
-  // one part, those of each thread.
+  // Units whose sums are in scratch at a time: those of all parts together or, if there is only one
+  // part, those of each thread.
   size_t region_units = 1;
   size_t chunk_units = 1;  // summed by one thread at a time, for one part
 
-  // Scratch of each thread, then the sums. In floats.
-  size_t line_floats = 0;  // a packed line of x; 0: lines are read where they lie
+  // Scratch in floats: first that of each thread, then the sums.
+  size_t line_floats = 0;  // a packed line of x; 0: lines are read in place
   size_t band_floats = 0;
   size_t copied_floats = 0;
   size_t sum_floats = 0;
@@ -57,8 +57,8 @@ struct GradWeightBlocks {
   }
 };
 
-// The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones. Asked
-// again with the bytes these blocks need, gives the same ones.
+// The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones.
+// Called again with the bytes these blocks need, it returns the same blocks.
 GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, size_t threads,
                                         size_t scratch_bytes);
 

@@ -1,5 +1,5 @@
 // conv2d_grad_weight on the CPU: dw (window, O) = sum over output pixels of the outer product of
-// the window's elements and dy at the pixel. Lines of x and dy are read where they lie.
+// the window's elements and dy at the pixel. Lines of x and dy are read in place.
 #include <algorithm>
 #include <array>
 
@@ -14,8 +14,8 @@
 namespace thimble {
 namespace {
 
-// Everything that the pieces of a run need. Threads have their lines at the beginning of the
-// scratch; the sums end where the scratch ends, so that its last word is always used.
+// State shared by all parts of a run. The threads' lines are at the beginning of the scratch; the
+// sums end where the scratch ends, so that its last word is always used.
 struct Summation {
   const Conv2dGeometry& g;
   const GradWeightCut cut;
@@ -46,13 +46,13 @@ IndexRange UnitColumns(const Summation& run, const Unit& unit) {
   return {begin, std::min(static_cast<size_t>(run.g.out_channels), begin + run.cut.unit_columns)};
 }
 
-// The image lines of a block of output lines for one tap row; lines outside are left out.
+// The image lines of a block of output lines for one tap row; lines outside the image are skipped.
 class BlockLines {
  public:
   BlockLines(const Summation& run, float* thread_scratch)
       : run_(run), band_(thread_scratch), copied_(thread_scratch + run.blocks.band_floats) {}
 
-  // Output lines are numbered through the batch.
+  // Output lines are numbered consecutively over the batch.
   void SetBlock(IndexRange lines) {
     lines_ = lines;
     tap_row_ = -1;
@@ -76,7 +76,7 @@ class BlockLines {
   const float* const* dy() const { return dy_.data(); }
 
  private:
-  // Numbered through the batch too; negative outside the image.
+  // Also numbered over the batch; negative outside the image.
   int64_t ImageLine(size_t line, int64_t tap_row) const {
     const Conv2dGeometry& g = run_.g;
     const auto image = static_cast<int64_t>(line) / g.out_height;
@@ -84,7 +84,7 @@ class BlockLines {
     return row < 0 || row >= g.height ? -1 : image * g.height + row;
   }
 
-  // Each output line has a slot per tap row; those that the line before packed are its own.
+  // Each output line has a slot per tap row and shares those that the previous line has packed.
   float* BandSlot(size_t line, int64_t tap_row) const {
     const Conv2dGeometry& g = run_.g;
     const auto row = static_cast<int64_t>(line) % g.out_height;
@@ -114,10 +114,10 @@ class BlockLines {
     const auto lines = static_cast<size_t>(run_.g.batch * run_.g.out_height);
     const size_t copied = lines - NumCopiedLines(run_.g);
     if (line < copied) return run_.dy + line * floats;
-    // Once for each tap row; there is little of it.
+    // Copied again for each tap row; it is little data.
     float* copy = copied_ + (line - copied) * floats;
     float* end = std::copy_n(run_.dy + line * floats, floats, copy);
-    // Where a vector reaches beyond the line; the next one, unless it is left out, is copied there.
+    // A vector may reach beyond the line; if there is a next line, it is copied over these zeros.
     std::fill_n(end, kMaxLanes, 0.0F);
     return copy;
   }
@@ -132,7 +132,7 @@ class BlockLines {
   std::array<const float*, kMaxBlockLines> dy_;
 };
 
-// The output pixels of a line for which the group lies inside the image.
+// The output pixels of a line for which the group is inside the image.
 IndexRange GroupPixels(const Summation& run, const Unit& unit) {
   const Conv2dGeometry& g = run.g;
   if (run.cut.pads_lines) return {0, static_cast<size_t>(g.out_width)};
@@ -164,8 +164,8 @@ void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, fl
                     .sums_stride = run.cut.unit_columns});
 }
 
-// The `share`-th of `shares` equal shares of so many floats. Inlined always: the compiler takes a
-// function that does nothing but this for one that does nothing.
+// Prefetches the `share`-th of `shares` equal shares of `count` floats. Always inlined: the
+// compiler would treat a function that only prefetches as having no effect.
 [[gnu::always_inline]] inline void PrefetchShare(const float* data, int64_t count, size_t share,
                                                  size_t shares) {
   constexpr size_t kCacheLineFloats = 16;
@@ -176,9 +176,8 @@ void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, fl
   }
 }
 
-// Asks for a share of what the next block of output lines reads, so that it comes while this one is
-// summed. Where there is little to do for each line, or lines in between are not read, the
-// hardware's own guesses are better.
+// Prefetches a share of the data of the next block of output lines while this one is summed. If
+// there is little work per line, or some lines are not read, the hardware prefetcher does better.
 [[gnu::always_inline]] inline void PrefetchBlock(const Summation& run, IndexRange lines,
                                                  size_t share, size_t shares) {
   constexpr size_t kFewShares = 8;
@@ -232,7 +231,7 @@ void FinishUnit(const Summation& run, size_t index, float* sums, size_t part_str
                                                window);
 }
 
-// Several parts: all sum up a region at a time.
+// Several parts: all parts sum one region at a time.
 void SumRegion(const Summation& run, IndexRange region, ThreadPool& pool) {
   const size_t unit_floats = run.cut.unit_floats();
   const size_t part_stride = region.size() * unit_floats;
@@ -249,8 +248,8 @@ void SumRegion(const Summation& run, IndexRange region, ThreadPool& pool) {
   });
 }
 
-// A single part: each thread finishes what it sums. The first thread, which always works, has the
-// end of the scratch.
+// A single part: each thread finishes the units it sums. The first thread, which always has work,
+// uses the end of the scratch.
 void SumOnce(const Summation& run, ThreadPool& pool) {
   const size_t unit_floats = run.cut.unit_floats();
   const EqualPieces chunks = CutEqually(run.cut.num_units(), run.blocks.chunk_units);
@@ -292,7 +291,7 @@ void Conv2dGradWeightCpu::Run(const KernelCall& call) {
                       reinterpret_cast<float*>(call.scratch.data()),
                       reinterpret_cast<float*>(call.scratch.data() + call.scratch.size())};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= call.scratch.size(),
-                "{} bytes of scratch, {} needed", call.scratch.size(),
+                "got {} bytes of scratch, expected at least {}", call.scratch.size(),
                 run.blocks.ScratchBytes(threads));
   if (run.cut.parts.count == 1) return SumOnce(run, call.pool);
   const EqualPieces regions = CutEqually(run.cut.num_units(), run.blocks.region_units);

@@ -8,13 +8,13 @@
 namespace thimble {
 namespace {
 
-// Pixels of a chunk, about. The weights of one column strip, up to 150 KiB from the second-level
-// cache, are used for all of them before the next strip; and the band, about as large, stays there
-// too. A multiple of the tiles' rows (14 and 6), for lines that are longer.
+// Approximate pixels of a chunk. The weights of one column strip, up to 150 KiB from the
+// second-level cache, are used for all of them before the next strip; and the band, about as large,
+// stays there too. A multiple of the tiles' rows (14 and 6), for longer lines.
 constexpr size_t kChunkPixels = 252;
-// So many chunks keep 16 threads evenly busy.
+// This many chunks keep 16 threads evenly busy.
 constexpr size_t kManyChunks = 64;
-// Pixels and elements of a line below which a narrower chunk would do little but pack.
+// Pixels and elements of a line below which a narrower chunk would spend most of its time packing.
 constexpr size_t kFewPixels = 2 * kMaxTileRows;
 constexpr size_t kFewElements = 64;
 
@@ -33,8 +33,9 @@ void Size(const WindowGrid& grid, LineBlocks& blocks) {
   blocks.band_floats = lines * blocks.line_floats;
 }
 
-// Floats moved for an output pixel beyond what a single region moves: image lines are packed (or
-// read) for each region, and output is read and written again for all tap rows but the first ones.
+// Floats moved per output pixel in addition to those of a single region: image lines are packed (or
+// read) for each region, and output is read and written again for all tap rows except the first
+// ones.
 double MovedFloats(const WindowGrid& grid, size_t out_channels, const LineBlocks& blocks) {
   const auto pixels = static_cast<double>(blocks.lines * blocks.columns);
   const double packed = blocks.band_floats > 0 ? static_cast<double>(blocks.band_floats) / pixels
@@ -46,7 +47,7 @@ double MovedFloats(const WindowGrid& grid, size_t out_channels, const LineBlocks
          static_cast<double>((std::max<size_t>(1, tap_regions) - 1) * 2 * out_channels);
 }
 
-// Visits the value, its half and so on down to `least`, in whole multiples of it.
+// Visits the value, its half and so on down to `least`, rounded to multiples of `least`.
 template <class Visit>
 void ForEachHalf(size_t value, size_t least, Visit visit) {
   for (;;) {
@@ -56,7 +57,7 @@ void ForEachHalf(size_t value, size_t least, Visit visit) {
   }
 }
 
-// Where not even the smallest region fits: less of each line.
+// Used if not even the smallest region fits: takes less of each line.
 bool Narrow(LineBlocks& blocks) {
   const bool many_elements = blocks.row_elements > kFewElements;
   if (blocks.band_floats > 0 && blocks.columns > (many_elements ? kFewPixels : 1)) {

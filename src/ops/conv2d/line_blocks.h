@@ -1,4 +1,4 @@
-// How a LineConvolution is cut: by shape, threads and scratch, and without changing any bit.
+// How a LineConvolution is divided: by shape, threads and scratch, without changing any bit.
 #pragma once
 
 #include <cstddef>
@@ -17,23 +17,24 @@ struct LineBlocks {
   size_t tap_rows = 0;
   size_t row_elements = 0;
 
-  // Scratch: the band of image lines of each thread, then the weights that all share. In floats.
-  size_t line_floats = 0;  // 0: lines are read where they lie
+  // Scratch in floats: first each thread's band of image lines, then the shared weights.
+  size_t line_floats = 0;  // 0: lines are read in place
   size_t band_floats = 0;
   size_t weight_floats = 0;
   size_t ScratchBytes(size_t threads) const {
-    // Whole cache lines: the weights, which end where the scratch ends, stay aligned.
+    // Whole cache lines, so that the weights, at the end of the scratch, stay aligned.
     return CeilDivide((weight_floats + threads * band_floats) * sizeof(float), 64) * 64;
   }
 };
 
-// Image lines from one output line of a chunk to the next in the band: none are left out.
+// Image lines in the band from one output line of a chunk to the next: lines that no tap reads are
+// not in the band.
 inline size_t BandStep(const WindowGrid& grid, size_t tap_rows) {
   return std::min(static_cast<size_t>(grid.stride), tap_rows);
 }
 
-// The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones. Asked
-// again with the bytes these blocks need, gives the same ones.
+// The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones.
+// Called again with the bytes these blocks need, it returns the same blocks.
 LineBlocks ChooseLineBlocks(const WindowGrid& grid, size_t out_channels, size_t threads,
                             size_t scratch_bytes);
 

@@ -14,8 +14,8 @@ namespace {
 // Rows of weights that a thread packs at a time.
 constexpr size_t kPackedRows = 64;
 
-// Everything that the pieces of one phase need. Threads have their bands at the beginning of the
-// scratch; the weights end where the scratch ends, so that its last word is always used.
+// State shared by all parts of one phase. The threads' bands are at the beginning of the scratch;
+// the weights end where the scratch ends, so that its last word is always used.
 struct Run {
   const LineConvolution* convolution;
   size_t phase;
@@ -73,7 +73,7 @@ int64_t ImageRow(const WindowGrid& grid, int64_t i, int64_t tap) {
   return i * grid.stride + grid.top + tap;
 }
 
-// The tap rows of the region that lie inside the image for output line i.
+// The tap rows of the region that are inside the image for output line i.
 IndexRange TapsInside(const Run& run, const Region& region, int64_t i) {
   const int64_t top = ImageRow(run.grid, i, 0);
   const auto last = static_cast<int64_t>(region.taps.end);
@@ -82,7 +82,7 @@ IndexRange TapsInside(const Run& run, const Region& region, int64_t i) {
   return {static_cast<size_t>(begin), static_cast<size_t>(end)};
 }
 
-// Where the image line lies in the band that a tap row reads for a line of the chunk.
+// Offset in the band of the image line that a tap row reads for a line of the chunk.
 size_t BandOffset(const Run& run, const Region& region, int64_t line, size_t tap) {
   const size_t step = BandStep(run.grid, region.taps.size());
   const size_t slot = static_cast<size_t>(line) * step + tap - region.taps.begin;
@@ -97,7 +97,7 @@ void PackBand(const Run& run, const Region& region, const Chunk& chunk, float* b
   for (int64_t line = 0; line < chunk.lines; ++line) {
     const int64_t i = chunk.first_line + line;
     IndexRange taps = TapsInside(run, region, i);
-    // The line before has packed what both read.
+    // The previous line has already packed the lines that both read.
     if (line > 0) taps.begin = std::max(taps.begin, region.taps.end - step);
     for (size_t tap = taps.begin; tap < taps.end; ++tap) {
       const int64_t row = ImageRow(grid, i, static_cast<int64_t>(tap));
@@ -117,7 +117,7 @@ const float* FirstPixel(const Run& run, const Region& region, const Chunk& chunk
          (chunk.column * grid.stride + grid.left) * grid.channels;
 }
 
-// What the products of all lines with one column strip of the weights have in common.
+// The common part of the products of all lines with one column strip of the weights.
 StripProduct ProductWithStrip(const Run& run, const Region& region, size_t strip) {
   const WindowGrid& grid = run.grid;
   const size_t begin = strip * run.tile.columns;
@@ -134,7 +134,7 @@ StripProduct ProductWithStrip(const Run& run, const Region& region, size_t strip
 }
 
 // Multiplies the windows of a line; `out` is its first pixel, `windows` the first tap row's. The
-// line is cut into strips of at most a tile.
+// line is divided into strips of at most one tile.
 void MultiplyLine(StripProduct product, const EqualPieces& strips, const float* windows, float* out,
                   int64_t pixel_stride) {
   std::array<float*, kMaxTileRows> out_rows;
@@ -189,7 +189,7 @@ class Chunks {
         lines_(Pieces(grid.rows, blocks.lines)),
         columns_(Pieces(grid.columns, blocks.columns)) {}
   size_t count() const { return batch_ * lines_.count * columns_.count; }
-  // What of chunk `index` lies in the grid, which may be that of a later phase; may be empty.
+  // The part of chunk `index` inside the grid, which may be that of a later phase; may be empty.
   Chunk At(size_t index, const WindowGrid& grid) const {
     const IndexRange across = columns_.Piece(index % columns_.count);
     const IndexRange down = lines_.Piece(index / columns_.count % lines_.count);
@@ -223,7 +223,7 @@ void ForEachPiece(size_t total, size_t size, Visit visit) {
   } while (begin < total);
 }
 
-// Phases differ by a row or a column: a grid that covers all.
+// A grid that covers all phases, which differ by a row or a column.
 WindowGrid Hull(std::span<const LinePhase> phases) {
   WindowGrid hull = phases[0].grid;
   for (const LinePhase& phase : phases) {
@@ -233,7 +233,7 @@ WindowGrid Hull(std::span<const LinePhase> phases) {
   return hull;
 }
 
-// All phases together: their chunks and where their weights lie.
+// All phases together: their chunks and the positions of their weights.
 struct JointBlocks {
   std::array<LineBlocks, kMaxLinePhases> phases;
   size_t band_floats = 0;
@@ -254,7 +254,8 @@ JointBlocks MakeJointBlocks(std::span<const LinePhase> phases, const LineBlocks&
   return joint;
 }
 
-// With chunks of two lines or more; may need more than `scratch_bytes`, then phases must be apart.
+// Uses chunks of at least two lines. If they need more than `scratch_bytes`, phases must run
+// separately.
 JointBlocks ChooseJointBlocks(std::span<const LinePhase> phases, size_t out_channels,
                               size_t threads, size_t scratch_bytes) {
   LineBlocks chunk = LargestLineBlocks(Hull(phases), out_channels);
@@ -321,7 +322,7 @@ void RunPhase(const Run& run, ThreadPool& pool) {
   });
 }
 
-// Whether output and image run in step, pixel by pixel: as one long line.
+// Whether output and image correspond pixel by pixel and can be processed as one long line.
 bool IsOneLine(const LinePhase& phase) {
   const WindowGrid& g = phase.grid;
   return g.taps_high == 1 && g.taps_wide == 1 && g.stride == 1 && g.top == 0 && g.left == 0 &&
@@ -369,8 +370,9 @@ void RunLineConvolution(const LineConvolution& convolution, std::span<std::byte>
   if (joint.ScratchBytes(threads) <= scratch.size()) return RunJointly(c, joint, scratch, pool);
   for (size_t p = 0; p < c.phases.size(); ++p) {
     const LineBlocks blocks = ChooseLineBlocks(c.phases[p].grid, channels, threads, scratch.size());
-    THIMBLE_CHECK(blocks.ScratchBytes(threads) <= scratch.size(), "{} bytes of scratch, {} needed",
-                  scratch.size(), blocks.ScratchBytes(threads));
+    THIMBLE_CHECK(blocks.ScratchBytes(threads) <= scratch.size(),
+                  "got {} bytes of scratch, expected at least {}", scratch.size(),
+                  blocks.ScratchBytes(threads));
     RunPhase(MakeRun(c, p, blocks, scratch), pool);
   }
 }

@@ -1,13 +1,13 @@
 // LineConvolution: the product that forward and input gradient share. The windows of neighbouring
-// pixels overlap in each line of the image, so no matrix of windows is made: a strip of pixels of
-// one output line reads its rows straight from a few image lines, tap row after tap row.
+// pixels overlap in each line of the image, so no matrix of windows is built: a strip of pixels of
+// one output line reads its rows directly from a few image lines, tap row by tap row.
 //
 //   chunk   some output lines; their image lines are packed with zeros at the sides, into a band
 //   region  some output channels and tap rows, whose weights are packed at a time for all threads
 //
-// An element is one chain of multiply-adds over the window, tap rows outside the image left out,
-// however the product is cut: the same bits for any number of threads and any scratch, per SIMD
-// target.
+// However the product is divided, an element is one chain of multiply-adds over the window without
+// tap rows outside the image. So results are bit-identical for any number of threads and any
+// scratch size, per SIMD target.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace thimble {
 
-// Where the output pixel (image, i, j) lies.
+// The address of output pixel (image, i, j).
 struct PixelAddresses {
   float* data = nullptr;
   int64_t first = 0;  // offset of (0, 0, 0)
@@ -32,10 +32,10 @@ struct PixelAddresses {
   }
 };
 
-// One convolution of the images, with weights and output pixels of its own.
+// One convolution of the images, with its own weights and output pixels.
 struct LinePhase {
   WindowGrid grid;
-  PixelAddresses out;  // `out_channels` floats each; assigned
+  PixelAddresses out;  // `out_channels` floats each; overwritten
 };
 inline constexpr size_t kMaxLinePhases = 16;
 
@@ -43,12 +43,12 @@ inline constexpr size_t kMaxLinePhases = 16;
 using PhaseWeights =
     FunctionRef<void(size_t phase, const MatrixBlock& block, float* panel, size_t stride)>;
 
-// Phases are worked on together, chunk by chunk, where scratch allows. Refers to the packer of the
-// weights, which must outlive it (no temporaries).
+// Phases are processed together, chunk by chunk, if scratch allows. Holds a reference to the packer
+// of the weights, which must outlive it (no temporaries).
 struct LineConvolution {
   std::span<const LinePhase> phases;  // 1 to kMaxLinePhases
   int64_t out_channels = 0;
-  LinePacker images;  // as the grids say
+  LinePacker images;  // with the sizes in the grids
   PhaseWeights weights;
 };
 

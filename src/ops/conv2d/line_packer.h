@@ -1,5 +1,5 @@
-// LinePacker: how the convolutions read a batch of images. With the packers of the weights the one
-// place that knows how numbers are stored; everything behind it sees fp32 lines.
+// LinePacker: how the convolutions read a batch of images. With the packers of the weights, the
+// only code that depends on how numbers are stored; all later code sees fp32 lines.
 #pragma once
 
 #include <algorithm>
@@ -13,11 +13,11 @@ class LinePacker {
       : images_(images), width_(width), channels_(channels) {}
 
   // Writes pixels [first, first + count) of a line; those outside the image are zeros. Lines are
-  // numbered through the batch.
+  // numbered consecutively over the batch.
   void operator()(int64_t line, int64_t first, int64_t count, float* out) const {
     const int64_t begin = std::clamp<int64_t>(first, 0, width_);
     const int64_t end = std::clamp<int64_t>(first + count, begin, width_);
-    // None where the first pixel lies in the image or right of it.
+    // 0 if the first pixel is in the image or to the right of it.
     const int64_t before = std::clamp<int64_t>(-first, 0, count);
     const int64_t after = count - before - (end - begin);
     out = std::fill_n(out, before * channels_, 0.0F);
@@ -25,11 +25,11 @@ class LinePacker {
     std::fill_n(out, after * channels_, 0.0F);
   }
 
-  // The same memory as a single line of so many pixels.
+  // The same memory as a single line of `pixels` pixels.
   LinePacker OneLine(int64_t pixels) const { return {images_, pixels, channels_}; }
 
-  // The line itself, for windows that do not reach outside and storage that is plain fp32, as all
-  // is so far.
+  // The line in place, for windows that do not reach outside and plain fp32 storage, the only kind
+  // so far.
   const float* InPlace(int64_t line) const { return images_ + line * width_ * channels_; }
 
  private:

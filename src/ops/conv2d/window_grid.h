@@ -1,5 +1,5 @@
 // WindowGrid: the windows of a convolution on a batch of images, for the forward product and for
-// each phase of the input gradient alike.
+// each phase of the input gradient.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@ struct WindowGrid {
   int64_t taps_high = 0;
   int64_t taps_wide = 0;
 
-  // The elements of a window that lie in one line of the image, side by side.
+  // The elements of a window in one line of the image, which are adjacent.
   int64_t row_elements() const { return taps_wide * channels; }
   int64_t window_elements() const { return taps_high * row_elements(); }
-  // Whether no window reaches over the sides of the image.
+  // Whether no window reaches beyond the sides of the image.
   bool WithinLines() const {
     return left >= 0 && left + (columns - 1) * stride + taps_wide <= width;
   }

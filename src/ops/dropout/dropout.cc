@@ -1,6 +1,6 @@
 // dropout: each element becomes zero with probability `rate`; the others are divided by 1 - rate,
-// so that the expected value stays. dropout_draw.h has the draw. Backward draws again, so nothing
-// is kept for it.
+// so that the expected value stays the same. dropout_draw.h has the random draw. The backward pass
+// draws again, so nothing is stored for it.
 #include "thimble/ops/dropout/dropout.h"
 
 #include "thimble/graph/op_def.h"

@@ -19,7 +19,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Words that are drawn before they are used: 4 KiB, so that they never leave the nearest cache.
+// Random words drawn at once: 4 KiB, so that they stay in the first-level cache.
 constexpr size_t kWordsAtOnce = 1024;
 
 // y = words[i] below the threshold ? 0 : scale * x.

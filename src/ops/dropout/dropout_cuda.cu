@@ -14,14 +14,14 @@ struct DropoutInputs {
   const int32_t* epoch;    // (1)
 };
 
-// A launch has at most this many rows of blocks; the other samples are done in further rounds.
+// A launch has at most this many rows of blocks; blocks loop over the remaining samples.
 constexpr int64_t kMaxSampleBlocks = 1 << 15;
 
 __device__ float Dropped(const DropoutDraw& draw, uint32_t word, float x) {
   return draw.Keeps(word) ? x * draw.scale : 0.0F;
 }
 
-// The elements of one draw: all four at once where addresses allow it, otherwise one by one.
+// The elements of one draw: all four at once if addresses allow it, otherwise one by one.
 template <bool kAligned>
 __device__ void DropFour(const DropoutDraw& draw, const std::array<uint32_t, 4>& words,
                          const float* x, float* y, int64_t count) {

@@ -1,6 +1,6 @@
 // Which elements dropout drops: a pure function of (seed, stream, epoch, sample, element), so that
-// a stretch can be recomputed and neither threads, nor the microbatch, nor a resume change
-// anything. constexpr, so that CPU and GPU share it.
+// any part can be recomputed, and the result is the same for any number of threads, any microbatch
+// size and after a resume. constexpr, so that CPU and GPU share it.
 #pragma once
 
 #include <array>
@@ -10,17 +10,18 @@
 
 namespace thimble {
 
-// One call of Philox serves this many elements, a word each.
+// One call of Philox gives one word for each of this many elements.
 inline constexpr int64_t kElementsPerDraw = 4;
 // The draws of one sample are counted in 32 bits.
 inline constexpr int64_t kMaxDropoutElements = kElementsPerDraw << 32;
 
-// One dropout of a network. `stream` tells which, so that no two of them drop alike.
+// One dropout layer of a network. `stream` identifies the layer, so that no two drop the same
+// elements.
 struct DropoutDraw {
   RandomSource source;
   uint32_t stream;
   uint32_t threshold;  // a word below it drops its element
-  float scale;         // of what is kept
+  float scale;         // factor of the elements kept
 
   // Requires 0 <= rate < 1.
   constexpr DropoutDraw(uint64_t seed, uint32_t the_stream, double rate)
@@ -37,7 +38,7 @@ struct DropoutDraw {
 
  private:
   static constexpr uint32_t Threshold(double rate) {
-    constexpr double kMost = 0xFFFFFFFF;  // of rates that are 1 but for rounding
+    constexpr double kMost = 0xFFFFFFFF;  // for rates that round to 1
     const double words = rate * 0x1p32 + 0.5;
     return static_cast<uint32_t>(words < kMost ? words : kMost);
   }

@@ -17,7 +17,7 @@ struct FillReference {
 
 }  // namespace
 
-// One number is no work for vectors or threads: the reference is the CPU's only kernel.
+// One number needs no vectors or threads: the reference is the only CPU kernel.
 OpDef Make_fill() {
   return OpDef("fill")
       .Output("y")

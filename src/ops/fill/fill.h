@@ -1,4 +1,4 @@
-// The kernel of fill for a GPU. On a CPU the reference is the only one.
+// The GPU kernel of fill. On a CPU the reference is the only kernel.
 #pragma once
 
 #include "thimble/graph/kernel.h"

@@ -1,10 +1,10 @@
 // How the group-norm ops divide x (B, rows, C) among the blocks and threads of a GPU: by the shape
 // of a sample alone, so that its sums are added in the same order on every GPU and in every batch.
-// Pure functions; a test without a GPU checks that every element has exactly one thread.
+// Pure functions; a test that needs no GPU checks that every element has exactly one thread.
 //
-// A block works on one group of one sample, a *unit*. Inside it, `columns` threads stand side by
-// side in a row, each with `vector` channels, and `lanes` rows pass at once. Where a group is wider
-// than that, its channels pass in `rounds`.
+// A block works on one group of one sample, a *unit*. In a block, `columns` threads share a row,
+// each with `vector` channels, and `lanes` rows are processed at once. If a group is wider than
+// that, its channels are processed in `rounds`.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct GroupBlocks {
   int64_t rows;  // of a sample
   int64_t channels;
   int64_t groups;
-  int vector;     // 4 where the width of a group allows it, otherwise 1
+  int vector;     // 4 if the width of a group allows it, otherwise 1
   int64_t packs;  // of `vector` channels, in a group
   int columns;    // at least one
   int lanes;
@@ -42,7 +42,7 @@ struct GroupBlocks {
 
   constexpr int64_t group_channels() const { return channels / groups; }
   constexpr int64_t units() const { return samples * groups; }
-  // What sums over a unit are divided by.
+  // The divisor for means over a unit.
   constexpr double count() const {
     return static_cast<double>(std::max<int64_t>(1, rows * group_channels()));
   }
@@ -55,10 +55,10 @@ struct GroupBlocks {
 struct GroupThread {
   int64_t channel;  // the first one
   int lane;
-  bool idle;      // no channels are left for it
+  bool idle;      // has no channels
   int64_t count;  // rows
   int64_t first;  // index of the first row's element
-  int64_t step;   // from the element of a row to that of the thread's next one
+  int64_t step;   // distance from an element to the one in the thread's next row
 
   constexpr GroupThread(const GroupBlocks& blocks, int64_t unit, int64_t round, int thread) {
     const int64_t pack = round * blocks.columns + thread % blocks.columns;

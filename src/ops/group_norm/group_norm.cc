@@ -1,11 +1,13 @@
-// group_norm: normalizes each sample by itself: its channels are cut into groups, and each group by
-// its mean and (biased) variance over all places; then scales by gamma and shifts by beta, channel
-// by channel. With relu=1 what is below zero becomes zero. The same in training and evaluation.
+// group_norm: normalizes each sample separately: its channels are divided into groups, and each
+// group is normalized by its mean and (biased) variance over all positions; then scales by gamma
+// and shifts by beta per channel. With relu=1 negative values become zero. The same in training and
+// evaluation.
 //
-// No sample depends on another one of the batch, in no bit of y, mean, variance and dx: cutting a
-// batch into parts changes nothing but the order in which dgamma and dbeta are summed.
+// No bit of a sample's y, mean, variance and dx depends on the other samples of the batch:
+// splitting a batch into parts changes only the order in which dgamma and dbeta are summed.
 //
-// Backward computes from x, in the same bits, where ReLU was off: neither y nor a mask is read.
+// The backward pass recomputes from x, bit-identically, where ReLU was inactive: it reads neither y
+// nor a mask.
 #include "thimble/ops/group_norm/group_norm.h"
 
 #include "thimble/graph/op_def.h"
@@ -23,7 +25,7 @@ Result<Shape> GroupStatisticsShape(const OpCall& call) {
   THIMBLE_ASSIGN_OR_RETURN(const Shape channels, ChannelShape(call.inputs[0]));
   if (channels[0] % groups != 0) {
     return BadInput(
-        fmt::format("{} channels cannot be cut into {} equal groups", channels[0], groups));
+        fmt::format("{} channels cannot be divided into {} equal groups", channels[0], groups));
   }
   return Shape{call.inputs[0][0], groups};
 }
@@ -60,8 +62,8 @@ Result<std::vector<Shape>> GroupNormGradAddShapes(const OpCall& call) {
   return GroupNormGradShapes(call);
 }
 
-// What is there of the gradient of x, the one that came past the norm in a residual network, is
-// added on the way.
+// The gradient of x accumulated so far, from the shortcut of a residual network, is added in the
+// same pass.
 void GroupNormGradient(GradientBuilder& g) {
   std::vector<ValueId> inputs = {g.In("x"),     g.In("gamma"),     g.In("beta"),
                                  g.Out("mean"), g.Out("variance"), g.GradOf("y")};
@@ -78,7 +80,7 @@ void GroupNormGradient(GradientBuilder& g) {
   g.AddTo("beta", gradients[2]);
 }
 
-// What all four ops have in common.
+// The common part of all four ops.
 OpDef MakeNorm(std::string name) {
   return OpDef(std::move(name))
       .Input("x")
@@ -89,7 +91,7 @@ OpDef MakeNorm(std::string name) {
       .Attribute("relu", int64_t{0});
 }
 
-// What both gradient ops have in common.
+// The common part of both gradient ops.
 OpDef MakeGradient(std::string name) {
   return MakeNorm(std::move(name))
       .Input("mean")
@@ -105,7 +107,7 @@ OpDef MakeGradient(std::string name) {
 
 }  // namespace
 
-// No gradient ever arrives at mean and variance: only backward reads them.
+// Mean and variance never have gradients: only the backward pass reads them.
 OpDef Make_group_norm() {
   return MakeNorm("group_norm")
       .Output("y")
@@ -123,14 +125,14 @@ OpDef Make_group_norm() {
       .Reference<GroupNormReference>();
 }
 
-// group_norm's y from its statistics, in the same bits.
+// Recomputes group_norm's y from its statistics, bit-identically.
 OpDef Make_group_norm_apply() {
   return MakeNorm("group_norm_apply")
       .Input("mean")
       .Input("variance")
       .Output("y")
       .ShapeRule(GroupNormApplyShapes)
-      .NoGradient("it makes a value again; group_norm has the gradient")
+      .NoGradient("it recomputes a value; group_norm has the gradient")
       .OutputMayReuse("y", "x")
       .Flops(PerElementAndRelu(3, 1))
       .CpuKernel<GroupNormApplyCpu>("GroupNormApplyCpu")

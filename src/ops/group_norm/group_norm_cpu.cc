@@ -38,12 +38,12 @@ struct SampleScratch {
   float* floats;
 };
 
-// The arrays of floats in their order. Forward has the first two only.
+// The float arrays, in order. Forward has only the first two.
 enum FloatArray : size_t { kMean, kScale, kOffset, kSlope };
 constexpr size_t kForwardArrays = 2;
 constexpr size_t kBackwardArrays = 4;
 
-// What all kernels know: shapes, gamma, beta, and where the constants of each channel go.
+// Data shared by all kernels: shapes, gamma, beta, and memory for the constants of each channel.
 struct GroupNormCall {
   GroupNormCall(const KernelCall& the_call, size_t float_arrays)
       : call(the_call),
@@ -56,8 +56,8 @@ struct GroupNormCall {
         count(static_cast<double>(std::max<size_t>(1, cut.rows * group_channels))) {}
 
   double Inverse(float variance) const { return 1.0 / std::sqrt(variance + epsilon); }
-  // Forward and backward both take the constants of a sample's channels from here, so that both see
-  // ReLU switch at the same x. Elements are normalized by the statistics as they are stored.
+  // Computes the constants of a sample's channels, for forward and backward, so that ReLU switches
+  // at the same x in both. Elements are normalized with the statistics as stored.
   void SpreadStatistics(size_t sample, const float* mean, const float* variance) const {
     float* means = scratch.Floats(sample, kMean);
     float* scales = scratch.Floats(sample, kScale);
@@ -121,7 +121,7 @@ struct ForwardSteps : GroupNormCall {
       for (size_t chunk = 0; chunk < cut.chunks; ++chunk) {
         moments.Merge(MomentsOf(sample, chunk, group));
       }
-      // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
+      // Rounding can give a tiny negative number if all values are equal; NaN must stay.
       const double squares = moments.squares < 0 ? 0 : moments.squares;
       mean[sample * groups + group] = static_cast<float>(moments.mean);
       variance[sample * groups + group] = static_cast<float>(squares / count);
@@ -131,7 +131,7 @@ struct ForwardSteps : GroupNormCall {
   void Write(size_t sample, size_t chunk) { Normalize(sample, chunk); }
 
  private:
-  // Of a group's channels in a chunk, each of which has as many elements.
+  // Of a group's channels in a chunk; all channels have the same number of elements.
   Moments MomentsOf(size_t sample, size_t chunk, size_t group) const {
     const double* means = scratch.First(sample, chunk) + group * group_channels;
     const double* squares = scratch.Second(sample, chunk) + group * group_channels;
@@ -177,8 +177,8 @@ struct GradSteps : GroupNormCall {
                           call.In<float>(0), call.In<float>(5), other, call.Out<float>(0));
   }
 
-  // dgamma and dbeta: the sums over all samples, in their order, which end up in the first one's
-  // place.
+  // dgamma and dbeta: the sums over all samples, in order, stored in place of the first sample's
+  // sums.
   void AddUpSamples() {
     float* dgamma = call.Out<float>(1);
     float* dbeta = call.Out<float>(2);
@@ -203,14 +203,14 @@ struct GradSteps : GroupNormCall {
     for (size_t i = 0; i < size; ++i) sums[i] += more[i];
   }
 
-  // Both sums of each channel, in the place of the sample's first chunk.
+  // Adds up both sums of each channel, in place of those of the sample's first chunk.
   void AddUpChunks(size_t sample) {
     for (size_t chunk = 1; chunk < cut.chunks; ++chunk) {
       AddTo(scratch.First(sample, 0), scratch.First(sample, chunk), 2 * cut.channels);
     }
   }
 
-  // What a group's statistics pass on to its elements, and the sample's share of dgamma.
+  // Computes the gradient terms from a group's statistics, and the sample's share of dgamma.
   void FinishGroup(size_t sample, size_t group) {
     const float* gamma = call.In<float>(1);
     const double inverse = Inverse(call.In<float>(4)[sample * groups + group]);

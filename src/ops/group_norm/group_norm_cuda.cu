@@ -14,7 +14,7 @@ struct GroupNormArrays {
   float* variance;
 };
 
-// Rows that a thread loads before it works on the first.
+// Rows that a thread loads before it processes the first.
 constexpr int kUnitRowsAtOnce = 4;
 
 struct UnitStatistics {
@@ -50,7 +50,7 @@ __device__ UnitStatistics MeasureUnit(const GroupBlocks& blocks, int64_t unit, c
   sums = AddUpBlock(sums);
   const double distance = sums.first / blocks.count();
   double squares = sums.second - sums.first * distance;
-  // Rounding can leave a tiny negative number where all values are equal; NaN must stay.
+  // Rounding can give a tiny negative number if all values are equal; NaN must stay.
   if (squares < 0) squares = 0;
   return {static_cast<float>(guess + distance), static_cast<float>(squares / blocks.count())};
 }

@@ -8,14 +8,14 @@ namespace {
 struct GroupNormGradArrays {
   const float* x;
   const float* dy;
-  const float* other;  // null, or what is added to dx
+  const float* other;  // null, or added to dx
   double* partials;    // scratch: blocks.num_partials()
   float* dx;
   float* dgamma;
   float* dbeta;
 };
 
-// Rows that a thread loads before it works on the first: of two or three arrays.
+// Rows, of two or three arrays, that a thread loads before it processes the first.
 constexpr int kUnitGradRowsAtOnce = 2;
 
 // Sums of dy and of dy * (x - mean) for each of a thread's channels.
@@ -50,13 +50,13 @@ __device__ PackSums<kVector> SumRows(const GroupThread& thread,
   return sums;
 }
 
-// Adds up what the lanes of each column have, as a fixed tree; those of lane 0 get the sums. All
-// threads call it.
+// Adds up the sums of the lanes of each column, as a fixed tree; lane 0 gets the result. Called by
+// all threads.
 template <int kVector>
 __device__ void AddUpLanes(const GroupBlocks& blocks, int lane, PackSums<kVector>& mine) {
   __shared__ double shared[2 * kVector][kGroupThreads];
   const int thread = static_cast<int>(threadIdx.x);
-  __syncthreads();  // those of the round before may still be read
+  __syncthreads();  // sums of the previous round may still be read
 #pragma unroll
   for (int i = 0; i < 2 * kVector; ++i) shared[i][thread] = mine.at[i / kVector][i % kVector];
   for (int count = blocks.lanes; count > 1;) {
@@ -70,7 +70,7 @@ __device__ void AddUpLanes(const GroupBlocks& blocks, int lane, PackSums<kVector
     }
     count = half;
   }
-  // What lane 0 reads it has written itself.
+  // Lane 0 reads only what it has written itself.
 #pragma unroll
   for (int i = 0; i < 2 * kVector; ++i) mine.at[i / kVector][i % kVector] = shared[i][thread];
 }
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   }
 }
 
-// A block adds up the samples for so many channels: a line of memory.
+// A block adds up the samples for this many channels: one cache line.
 constexpr int kSumChannels = 32;
 constexpr int kSumParts = kGroupThreads / kSumChannels;
 
@@ -186,7 +186,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   arrays.dgamma[channel] = static_cast<float>(all.second);
 }
 
-// Two launches: each block sums up its unit, then combines; the sums of all samples.
+// Two launches: each block sums its unit and then combines; then the sums over all samples.
 void LaunchGroupNormGrad(cudaStream_t stream, const GroupBlocks& blocks, const KnownGroupNorm& norm,
                          const GroupNormGradArrays& arrays) {
   if (blocks.channels == 0) return;

@@ -1,4 +1,4 @@
-// Which elements of x (B, ..., C) belong to a group.
+// The elements of x (B, ..., C) that belong to a group.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// The channels of each sample are cut into equal groups, one behind the other.
+// The channels of each sample are divided into consecutive equal groups.
 struct GroupSizes {
   int64_t samples;
   int64_t rows;  // of a sample
@@ -20,7 +20,7 @@ struct GroupSizes {
     for (size_t axis = 1; axis + 1 < x.rank(); ++axis) rows *= x[axis];
   }
   int64_t group_channels() const { return channels / groups; }
-  // What sums are divided by.
+  // The divisor for means over a group.
   double count() const {
     return static_cast<double>(std::max<int64_t>(1, rows * group_channels()));
   }
@@ -33,7 +33,7 @@ struct GroupSizes {
       }
     }
   }
-  // Calls body(sample, group, their place in the statistics).
+  // Calls body(sample, group, index in the statistics).
   template <class Body>
   void ForEachGroup(const Body& body) const {
     for (int64_t i = 0; i < samples * groups; ++i) body(i / groups, i % groups, i);

@@ -1,8 +1,8 @@
 // Passes over the samples of x (B, ..., C) for the CPU kernels of the group-norm ops: sums per
 // channel, and element-wise work with constants per channel, both for a chunk of one sample.
 //
-// The rows of a sample are cut into chunks by its own shape alone, and partial results are combined
-// in the order of the chunks: results depend neither on the number of threads nor on the batch.
+// The chunks of a sample depend on its own shape alone, and partial results are combined in chunk
+// order: results depend neither on the number of threads nor on the batch.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +34,7 @@ struct SampleChunks {
 void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, const float* x,
                   double* mean, double* squares);
 
-// y = n(x) or, with ReLU, max(n(x), 0), as row_passes.h has it; y may be x.
+// y = n(x) or, with ReLU, max(n(x), 0), as in row_passes.h; y may be x.
 void NormalizeChunk(const SampleChunks& cut, size_t sample, size_t chunk, const ChannelNorm& norm,
                     const float* x, float* y);
 
@@ -43,7 +43,7 @@ void SumChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
                        const ChannelNorm& norm, const float* x, const float* dy, double* sum_dy,
                        double* sum_product);
 
-// What a sample's statistics pass on to each element, for each channel (C).
+// The gradient terms from a sample's statistics, for each channel (C).
 struct SampleSlopes {
   const float* offset;
   const float* slope;
@@ -55,12 +55,12 @@ void CombineChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
                            const ChannelNorm& norm, const SampleSlopes& slopes, const float* x,
                            const float* dy, const float* other, float* dx);
 
-// Does `steps` for every sample: Prepare(sample), Sum(sample, chunk) for all its chunks,
+// Runs `steps` for every sample: Prepare(sample), Sum(sample, chunk) for all its chunks,
 // Finish(sample), Write(sample, chunk) for all its chunks.
 template <class Steps>
 void RunSteps(ThreadPool& pool, const SampleChunks& cut, Steps& steps) {
-  // With so many samples for each thread they are even enough. A thread then finds in its cache
-  // what it writes over.
+  // With this many samples per thread, the load is balanced without chunks. A thread then finds the
+  // data it overwrites in its cache.
   constexpr size_t kSamplesPerThread = 4;
   if (cut.samples >= kSamplesPerThread * static_cast<size_t>(pool.num_threads())) {
     pool.Run(cut.samples, [&](size_t sample, size_t /*thread*/) {

@@ -1,8 +1,8 @@
-// What forward and backward of group norm share on a GPU: the sums of a block and the formulas, so
-// that what forward computes and what backward compares with zero are the same bits.
+// Code shared by forward and backward of group norm on a GPU: the sums of a block and the formulas,
+// so that what forward computes and what backward compares with zero is bit-identical.
 //
 // x, y, dy, dx, other: (B, rows, C), at multiples of 16 bytes; gamma, beta, dgamma, dbeta: (C);
-// mean, variance: (B, groups). Outputs may overwrite inputs where the ops allow it.
+// mean, variance: (B, groups). Outputs may overwrite inputs if the ops allow it.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,7 +21,7 @@ inline GroupBlocks GroupBlocksFor(const Shape& x, const Attributes& attributes) 
   return {sizes.samples, sizes.rows, sizes.channels, sizes.groups};
 }
 
-// A norm by statistics that are known.
+// A norm whose statistics are known.
 struct KnownGroupNorm {
   const float* gamma;
   const float* beta;
@@ -46,8 +46,8 @@ struct TwoSums {
   double second = 0;
 };
 
-// Adds up what the threads of a block have, as a fixed tree; all get the same bits. All threads
-// call it.
+// Adds up the sums of a block's threads, as a fixed tree; all threads get the same bits. Called by
+// all threads.
 inline __device__ TwoSums AddUpBlock(TwoSums mine) {
   constexpr int kWarps = kGroupThreads / 32;
   __shared__ double of_warps[2][kWarps];
@@ -55,7 +55,7 @@ inline __device__ TwoSums AddUpBlock(TwoSums mine) {
     mine.first += __shfl_xor_sync(0xffffffffU, mine.first, distance);
     mine.second += __shfl_xor_sync(0xffffffffU, mine.second, distance);
   }
-  __syncthreads();  // the sums of the unit before may still be read
+  __syncthreads();  // sums of the previous unit may still be read
   if (threadIdx.x % 32 == 0) {
     of_warps[0][threadIdx.x / 32] = mine.first;
     of_warps[1][threadIdx.x / 32] = mine.second;
@@ -70,7 +70,7 @@ inline __device__ TwoSums AddUpBlock(TwoSums mine) {
   return all;
 }
 
-// The statistics of a unit as they are stored, and what elements are multiplied by.
+// The stored statistics of a unit, and the factor for its elements.
 struct UnitNorm {
   float mean;
   double inverse;
@@ -95,7 +95,7 @@ struct PackNorm {
     }
   }
   __device__ float Centred(float x) const { return x - mean; }
-  // What is left of `value`, an output or its gradient, behind ReLU; NaN passes through.
+  // `value`, an output or its gradient, after ReLU; NaN passes through.
   __device__ static float Gated(float normalized, float value) {
     return kRelu && normalized <= 0 ? 0.0F : value;
   }
@@ -108,12 +108,12 @@ struct PackNorm {
   }
 };
 
-// Several rows of a thread, read before the first of them is worked on.
+// Several rows of a thread, loaded before the first of them is processed.
 template <int kVector, int kRows>
 struct UnitRows {
   Pack<kVector> at[kRows];
 
-  // Reads the thread's rows from `row` on, as far as there are any.
+  // Reads the thread's rows from `row` on, as many as there are.
   __device__ void Read(const GroupThread& thread, int64_t row, const float* from) {
 #pragma unroll
     for (int k = 0; k < kRows; ++k) {
@@ -122,7 +122,7 @@ struct UnitRows {
   }
 };
 
-// Units of a launch; further ones are done in further rounds.
+// Blocks of a launch; they loop over the remaining units.
 inline unsigned NumBlocks(const GroupBlocks& blocks) {
   constexpr int64_t kMaxBlocks = 1 << 20;
   return static_cast<unsigned>(std::min(blocks.units(), kMaxBlocks));

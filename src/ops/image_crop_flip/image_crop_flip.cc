@@ -1,6 +1,6 @@
-// image_crop_flip: training images as the network sees them, each cut out of its padded self and
-// mirrored as drawn for (seed, epoch, sample); base/augmentation.h has the draw. A window moves
-// bytes, so y cannot lie where x is.
+// image_crop_flip: augments training images: each is padded, cropped and mirrored as drawn for
+// (seed, epoch, sample); base/augmentation.h has the random draw. Cropping moves bytes, so y cannot
+// overwrite x.
 #include "thimble/ops/image_crop_flip/image_crop_flip.h"
 
 #include "thimble/base/augmentation.h"

@@ -1,5 +1,5 @@
-// Kernels of image_crop_flip, limited by memory bandwidth: an image for each chunk of work, or for
-// each block of a GPU.
+// Kernels of image_crop_flip, limited by memory bandwidth: one image per chunk of work, or per
+// block of a GPU.
 #pragma once
 
 #include "thimble/graph/kernel.h"

@@ -16,9 +16,9 @@ struct ImageBatch {
   const int32_t* epoch;    // (1)
 };
 
-// Three bytes for each thread in an image of 32 x 32 x 3.
+// Three bytes per thread in an image of 32 x 32 x 3.
 constexpr int kCropThreads = 1024;
-constexpr int64_t kMaxCropBlocks = 1 << 16;  // the rest is done in further rounds
+constexpr int64_t kMaxCropBlocks = 1 << 16;  // blocks loop over the remaining images
 
 // A block for each image; all its threads make the same draw.
 __global__ void __launch_bounds__(kCropThreads)

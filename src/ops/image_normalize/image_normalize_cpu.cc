@@ -38,8 +38,8 @@ HWY_AFTER_NAMESPACE();
 namespace thimble {
 namespace {
 
-// Pixels in one pattern of constants: their elements fill whole vectors of up to 16 floats,
-// whatever the number of channels.
+// Pixels in one pattern of constants: their elements fill whole vectors of up to 16 floats for any
+// number of channels.
 constexpr size_t kPatternPixels = 16;
 
 }  // namespace

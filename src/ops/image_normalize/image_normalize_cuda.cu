@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// Channels of one launch. Their constants travel as its arguments, which may have 4 KiB.
+// Channels of one launch. Their constants are kernel arguments, which are limited to 4 KiB.
 constexpr int64_t kNormalizeChannels = 256;
 
 struct ChannelConstants {
@@ -15,7 +15,7 @@ struct ChannelConstants {
   float inverse[kNormalizeChannels] = {};  // 1 / standard deviation
 };
 
-// The constants stay where arguments lie (__grid_constant__), instead of being copied by each
+// The constants stay in parameter memory (__grid_constant__) instead of being copied by each
 // thread.
 __global__ void __launch_bounds__(kElementThreads)
     ImageNormalizeKernel(const __grid_constant__ ChannelConstants constants, int64_t count,

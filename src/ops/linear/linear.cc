@@ -1,4 +1,4 @@
-// linear: y = x * w transposed + b. x (B, ...) counts as (B, F), F being the product of all
+// linear: y = x * w transposed + b. x (B, ...) is treated as (B, F), where F is the product of all
 // dimensions after the first; w (N, F), b (N), y (B, N).
 #include "thimble/ops/linear/linear.h"
 
@@ -122,7 +122,7 @@ Result<std::vector<Shape>> LinearGradBiasShapes(const OpCall& call) {
   return std::vector<Shape>{{call.inputs[0][1]}};
 }
 
-// x's dimensions after the batch, as the attribute has them.
+// The shape of x, from the batch size and the attribute.
 Result<Shape> InputShape(int64_t batch, const std::vector<int64_t>& sample_dims) {
   if (sample_dims.size() + 1 > Shape::kMaxRank || sample_dims.empty()) {
     return BadInput(fmt::format("sample_dims has {} entries, expected 1 to {}", sample_dims.size(),
@@ -130,7 +130,7 @@ Result<Shape> InputShape(int64_t batch, const std::vector<int64_t>& sample_dims)
   }
   std::vector<int64_t> dims = {batch};
   for (int64_t dim : sample_dims) {
-    if (dim < 0) return BadInput(fmt::format("sample_dims has an entry {}", dim));
+    if (dim < 0) return BadInput(fmt::format("sample_dims has a negative entry {}", dim));
     dims.push_back(dim);
   }
   return Shape(dims);

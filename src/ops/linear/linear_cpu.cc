@@ -59,7 +59,7 @@ void LinearGradWeightCpu::Run(const KernelCall& call) {
 
 void LinearGradBiasCpu::Run(const KernelCall& call) {
   constexpr size_t kColumns =
-      64;  // of one chunk: their sums fit the registers and first-level cache
+      64;  // per chunk: their sums fit into registers and the first-level cache
   const size_t rows = Size(call.in_shape(0)[0]);
   const size_t columns = Size(call.in_shape(0)[1]);
   const float* dy = call.In<float>(0);  // (B, N)
@@ -67,7 +67,8 @@ void LinearGradBiasCpu::Run(const KernelCall& call) {
   call.pool.Run((columns + kColumns - 1) / kColumns, [&](size_t chunk, size_t /*thread*/) {
     const size_t begin = chunk * kColumns;
     const size_t count = std::min(kColumns, columns - begin);
-    // Batches of tokens are thousands of rows long; a sum in double stays exact to the last bit.
+    // Batches of tokens have thousands of rows; a sum in double stays exact to the last bit of a
+    // float.
     std::array<double, kColumns> sums{};
     for (size_t row = 0; row < rows; ++row) {
       for (size_t j = 0; j < count; ++j) sums[j] += dy[row * columns + begin + j];

@@ -1,4 +1,4 @@
-// Classifiers have few outputs, so the product of matrices has ways of its own for small results.
+// Classifiers have few outputs, so the matrix product has special variants for small results.
 #include <cuda_runtime.h>
 
 #include "thimble/device/cuda/check.h"
@@ -11,7 +11,7 @@ struct ProductShape {
   int64_t rows, columns, depth;
 };
 
-// Element (i, j) lies at data[i * row_stride + j * column_stride].
+// Element (i, j) is data[i * row_stride + j * column_stride].
 struct StridedMatrix {
   const float* data;
   int64_t row_stride, column_stride;
@@ -27,7 +27,7 @@ __device__ float BiasAt(const float* bias, int64_t column) {
   return bias == nullptr ? 0.0F : bias[column];
 }
 
-// ---- Small results whose operands both lie along the depth: a warp for each element.
+// ---- Small results, both operands contiguous along the depth: a warp per element.
 
 constexpr int kDotWarps = 8;
 
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kWarpLanes* kDotWarps)
   if (threadIdx.x == 0) out[element] = sum + BiasAt(bias, column);
 }
 
-// ---- Other small results: a thread for each column, the depth in parts that are added at the end.
+// ---- Other small results: a thread per column, the depth in parts that are added at the end.
 
 constexpr int kDepthParts = 8;
 
@@ -82,11 +82,11 @@ constexpr int kSide = 16;  // threads along a side of the tile
 constexpr int kPerThread = kTile / kSide;
 constexpr int kTileThreads = kSide * kSide;
 
-// A column more than there are elements, so that neighbours in depth lie in different banks.
+// One additional column, so that neighbours in depth are in different banks.
 using TilePanel = float[kTileDepth][kTile + 1];
 
 // panel[k][i] = element (first + i, first_k + k) of m, whose sides are count and depth; zero
-// outside. Neighbouring threads read neighbours in memory.
+// outside. Neighbouring threads read adjacent memory.
 __device__ void LoadPanel(const StridedMatrix& m, int64_t first, int64_t count, int64_t first_k,
                           int64_t depth, TilePanel& panel) {
   const bool along_depth = m.column_stride == 1;
@@ -137,14 +137,14 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
-// Fewer tiles than this leave most of a GPU idle, so that the ways for small results win.
+// Fewer tiles than this leave most of a GPU idle, so the variants for small results are faster.
 constexpr int64_t kFewTiles = 64;
 
 // ---- Sums of columns.
 
 constexpr int kRowParts = 32;
 
-// In doubles: batches of tokens are thousands of rows long.
+// In doubles: batches of tokens have thousands of rows.
 __global__ void __launch_bounds__(kWarpLanes* kRowParts)
     ColumnSumsKernel(int64_t rows, int64_t columns, const float* x, float* sums) {
   __shared__ double parts[kRowParts][kWarpLanes];
@@ -160,7 +160,7 @@ __global__ void __launch_bounds__(kWarpLanes* kRowParts)
       parts[threadIdx.y][threadIdx.x] += parts[threadIdx.y + half][threadIdx.x];
     }
   }
-  // What is left was added up by this very thread.
+  // This thread reads only what it has added up itself.
   if (threadIdx.y == 0 && column < columns)
     sums[column] = static_cast<float>(parts[0][threadIdx.x]);
 }

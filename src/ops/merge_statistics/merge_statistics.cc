@@ -1,10 +1,10 @@
-// merge_statistics: mean and variance of the parts of a batch that were seen so far, joined with
-// those of one more part of `samples` samples. After the last part they are the mean of the means,
-// and the mean of the variances plus the variance of the means, weighted by samples. What
-// `mean_sum` and `variance_sum` hold before the first part (seen == 0) is never looked at.
+// merge_statistics: merges the mean and variance of the parts of a batch seen so far with those of
+// one more part of `samples` samples. After the last part they are the mean of the means, and the
+// mean of the variances plus the variance of the means, weighted by samples. The contents of
+// `mean_sum` and `variance_sum` before the first part (seen == 0) are ignored.
 //
-// mean and variance are (C), or (groups, C) where the part itself was normalised in nearly equal
-// groups: these join one after the other.
+// mean and variance are (C), or (groups, C) if the part itself was normalised in nearly equal
+// groups, which are merged one by one.
 #include "thimble/ops/merge_statistics/merge_statistics.h"
 
 #include "thimble/base/nearly_equal_parts.h"
@@ -24,7 +24,7 @@ struct MergeStatisticsReference {
     const NearlyEqualParts groups{call.op.attributes.Int("samples"),
                                   in_groups ? call.in_shape(2)[0] : 1};
     for (int64_t group = 0; group < groups.parts; ++group) {
-      // From the second one on what the first ones made is what they join.
+      // From the second group on, merge with the result of the previous ones.
       const T* mean_sum = group == 0 ? call.In(0) : call.Out(0);
       const T* variance_sum = group == 0 ? call.In(1) : call.Out(1);
       const T* mean = call.In(2) + group * channels;
@@ -63,8 +63,8 @@ Result<std::vector<Shape>> MergeStatisticsShapes(const OpCall& call) {
 
 }  // namespace
 
-// A few hundred numbers for each layer are no work for threads: on a CPU the reference is the only
-// kernel.
+// A few hundred numbers per layer are too little work for threads: on a CPU the reference is the
+// only kernel.
 OpDef Make_merge_statistics() {
   return OpDef("merge_statistics")
       .Input("mean_sum")

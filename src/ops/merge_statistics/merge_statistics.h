@@ -1,5 +1,5 @@
-// The kernel of merge_statistics for a GPU: the norms of consecutive steps in one launch, as each
-// is less work than a launch. On a CPU the reference is the only one.
+// The GPU kernel of merge_statistics: the norms of consecutive steps in one launch, because each
+// takes less time than a launch. On a CPU the reference is the only kernel.
 #pragma once
 
 #include <span>

@@ -14,15 +14,16 @@ struct MergedNorm {
   const float* variance_sum = nullptr;
   const float* mean = nullptr;
   const float* variance = nullptr;
-  const int32_t* seen = nullptr;  // on the device, so that a captured launch follows it
+  const int32_t* seen =
+      nullptr;  // on the device, so that a captured launch reads the current value
   float* next_mean = nullptr;
   float* next_variance = nullptr;
   int channels = 0;
-  int samples = 0;  // of the part that joins
-  int groups = 1;   // that it was normalised in
+  int samples = 0;  // of the part being merged
+  int groups = 1;   // in which it was normalised
 };
 
-// As many as fit into the 4 KiB that every GPU takes as arguments.
+// As many as fit into the 4 KiB of kernel arguments that every GPU supports.
 constexpr int kMaxMergedNorms = 56;
 
 struct MergedNorms {
@@ -54,7 +55,7 @@ struct PartStatistics {
   float variance;
 };
 
-// Those of `before` samples joined with those of `samples` more.
+// The statistics of `before` samples merged with those of `samples` more.
 __device__ PartStatistics Join(const PartStatistics& old, int64_t before,
                                const PartStatistics& more, int64_t samples) {
   const double all = static_cast<double>(before + samples);

@@ -1,4 +1,4 @@
-// relu: y = max(x, 0). Its gradient looks at the output, so that y may overwrite x.
+// relu: y = max(x, 0). Its gradient uses the output, so that y may overwrite x.
 #include "thimble/ops/relu/relu.h"
 
 #include "thimble/graph/op_def.h"

@@ -4,7 +4,7 @@
 namespace thimble {
 namespace {
 
-// `value` where the gate is open. Not (gate > 0), so that a NaN keeps it open.
+// `value` if the gate is open, otherwise 0. Does not test (gate > 0), so that NaN keeps it open.
 __device__ float Gated(float gate, float value) { return gate <= 0 ? 0.0F : value; }
 
 __device__ float4 Gated(float4 gate, float4 value) {

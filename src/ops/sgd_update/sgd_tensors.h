@@ -1,19 +1,20 @@
-// The tensors that one launch of sgd_update works on. The list travels as an argument of the
-// kernel, and blocks find their tensor in it.
+// The tensors that one launch of sgd_update works on. The list is passed as a kernel argument, and
+// blocks look up their tensor in it.
 #pragma once
 
 namespace thimble {
 
-// What is the same for all tensors of a launch.
+// Settings shared by all tensors of a launch.
 struct SgdSettings {
-  const float* learning_rate = nullptr;  // on the device, so that a captured launch follows it
+  const float* learning_rate =
+      nullptr;  // on the device, so that a captured launch reads the current value
   float momentum = 0;
   float weight_decay = 0;
   bool nesterov = false;
   friend bool operator==(const SgdSettings&, const SgdSettings&) = default;
 };
 
-// All arrays: (elements). The next arrays may be the old ones; without momentum two are null.
+// All arrays: (elements). The next arrays may be the old ones; without momentum, two are null.
 struct SgdTensor {
   const float* weight = nullptr;
   const float* gradient = nullptr;
@@ -21,13 +22,13 @@ struct SgdTensor {
   float* next_weight = nullptr;
   float* next_momentum = nullptr;
   int elements = 0;
-  int first_block = 0;  // of those that work on it; Add sets it
+  int first_block = 0;  // first block that works on it; set by Add
 };
 
 inline constexpr int kSgdThreads = 256;
 // Each thread works on four elements at once.
 inline constexpr int kSgdBlockElements = 4 * kSgdThreads;
-// All 80 tensors of a wrn-28-2, within the 4 KiB that every GPU takes as arguments.
+// All 80 tensors of a wrn-28-2, within the 4 KiB of kernel arguments that every GPU supports.
 inline constexpr int kMaxSgdTensors = 84;
 
 struct SgdTensors {
@@ -36,7 +37,7 @@ struct SgdTensors {
   int num_tensors = 0;
   int num_blocks = 0;
 
-  // There must be room. Empty tensors are left out.
+  // Requires space in the list. Ignores empty tensors.
   constexpr void Add(SgdTensor tensor) {
     if (tensor.elements == 0) return;
     tensor.first_block = num_blocks;

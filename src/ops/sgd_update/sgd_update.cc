@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-// In PyTorch's convention: the learning rate scales the step, not what the momentum gathers.
+// PyTorch's convention: the learning rate scales the step, not the accumulated momentum.
 struct SgdUpdateReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {

@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// What the CPU's kernels multiply by.
+// The factors used by the CPU kernels.
 struct SgdConstants {
   float learning_rate;
   float momentum;

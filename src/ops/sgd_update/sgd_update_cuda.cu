@@ -45,7 +45,7 @@ __device__ void UpdateFour(const SgdSettings& settings, float rate, const SgdTen
   if constexpr (kMomentum) *reinterpret_cast<float4*>(tensor.next_momentum + i) = momentum;
 }
 
-// Whether four elements at once can be read and written. A missing array is no obstacle.
+// Whether four elements at once can be read and written. Null arrays are allowed.
 __device__ bool IsAligned16(const SgdTensor& tensor) {
   const auto bits = reinterpret_cast<uintptr_t>(tensor.weight) |
                     reinterpret_cast<uintptr_t>(tensor.gradient) |
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kSgdThreads)
   }
 }
 
-// A tensor with more elements is handed over in pieces: they are counted in 32 bits.
+// A tensor with more elements is split, because elements are counted in 32 bits.
 constexpr int64_t kMaxSgdElements = int64_t{1} << 30;
 
 template <bool kMomentum>
@@ -101,7 +101,7 @@ SgdTensor SgdPiece(const KernelCall& call, int64_t begin, int64_t end) {
   return tensor;
 }
 
-// Gathers tensors and launches them whenever the list is full.
+// Collects tensors and launches whenever the list is full.
 template <bool kMomentum>
 class SgdLauncher {
  public:
@@ -128,8 +128,8 @@ class SgdLauncher {
   SgdTensors tensors_;
 };
 
-// One launch for all calls of equal settings. Their order is free: none touches what another
-// writes.
+// One launch for all calls with equal settings. Their order does not matter: no call accesses
+// memory that another writes.
 template <bool kMomentum>
 void UpdateAll(std::span<const KernelCall> calls) {
   for (size_t first = 0; first < calls.size(); ++first) {

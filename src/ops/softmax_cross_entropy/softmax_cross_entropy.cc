@@ -1,8 +1,7 @@
 // softmax_cross_entropy: the loss of a classifier, sum over the batch of -log
-// softmax(logits)[label], divided by `divisor` (the number of rows gives the mean; with
-// microbatches, too: what share of the whole batch they are comes in with `dloss`). `correct`
-// counts the rows whose first largest logit is the label's. A label out of range counts as wrong
-// and makes the loss NaN.
+// softmax(logits)[label], divided by `divisor` (the number of rows gives the mean, also with
+// microbatches, whose share of the whole batch is in `dloss`). `correct` counts the rows whose
+// first largest logit is the label's. A label out of range counts as wrong and makes the loss NaN.
 #include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 #include <cmath>
@@ -14,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// Index of the first maximum of row (N); rows are not empty where this is called.
+// Index of the first maximum of row (N); requires N >= 1.
 template <class T>
 int64_t FirstMaximum(const T* row, int64_t classes) {
   int64_t best = 0;
@@ -24,8 +23,8 @@ int64_t FirstMaximum(const T* row, int64_t classes) {
   return best;
 }
 
-// Sum of exp(row - largest) over the row (N). The shift is a constant to the derivative, as its
-// influence cancels.
+// Sum of exp(row - largest) over the row (N). The shift is treated as a constant in the derivative,
+// because its effect cancels.
 template <class T>
 T SumOfExponentials(const T* row, int64_t classes, double largest) {
   using std::exp;

@@ -51,8 +51,9 @@ HWY_EXPORT(RowGradient);
 
 namespace {
 
-// What loss and gradient of a row follow from. The maximum's own exponential is 1 and is kept
-// apart, so that nothing small is lost beside it: a sure row has a tiny loss and a tiny gradient.
+// The values that determine a row's loss and gradient. The maximum's own exponential is 1 and is
+// kept separate, so that small terms are not lost in the sum: a confident row has a tiny loss and
+// gradient.
 struct RowSoftmax {
   // `row` has at least one class.
   RowSoftmax(const float* row, size_t classes) : best(FirstMaximum(row, classes)) {
@@ -69,7 +70,7 @@ struct RowSoftmax {
   double others;  // sum of exp(logit - largest) without the maximum's own
 
  private:
-  // As the reference finds it: a NaN in front is taken for the maximum.
+  // As in the reference: a NaN in first place counts as the maximum.
   static size_t FirstMaximum(const float* row, size_t classes) {
     if (std::isnan(row[0])) return 0;
     const float maximum = HWY_DYNAMIC_DISPATCH(RowMaximum)(row, classes);

@@ -33,10 +33,10 @@ __device__ Number WarpSum(Number sum) {
   return sum;
 }
 
-// What loss and gradient of a row follow from, the same in all lanes. The maximum's own exponential
-// is 1 and is kept apart, so that nothing small is lost beside it.
+// The values that determine a row's loss and gradient, the same in all lanes. The maximum's own
+// exponential is 1 and is kept separate, so that small terms are not lost in the sum.
 struct RowSoftmax {
-  int64_t best;   // index of the first maximum; 0 where a NaN stands in front
+  int64_t best;   // index of the first maximum; 0 if the first logit is NaN
   float largest;  // the maximum
   double others;  // sum of exp(logit - largest) without the maximum's own
 };
@@ -71,7 +71,7 @@ __device__ bool InRange(int32_t label, int64_t classes) { return label >= 0 && l
 
 // One block: warp w takes rows w, w + kLossWarps, ..., then the warps' sums are added up as a tree.
 constexpr int kLossWarps = 32;
-static_assert(kLossWarps == kRowLanes, "one warp adds up what all have found");
+static_assert(kLossWarps == kRowLanes, "one warp adds up the sums of all warps");
 
 __global__ void __launch_bounds__(kRowLanes* kLossWarps)
     SoftmaxCrossEntropyKernel(ClassifiedRows in, float* loss, int32_t* correct) {
@@ -107,9 +107,9 @@ __global__ void __launch_bounds__(kRowLanes* kLossWarps)
 }
 
 constexpr int kGradWarps = 4;
-constexpr int64_t kMaxGradBlocks = 1 << 16;  // the rest is done in further rounds
+constexpr int64_t kMaxGradBlocks = 1 << 16;  // blocks loop over the remaining rows
 
-// A lane writes only what it alone still reads, so that dlogits may lie where the logits are.
+// A lane overwrites only elements that no other lane still reads, so that dlogits may be logits.
 __global__ void __launch_bounds__(kRowLanes* kGradWarps)
     SoftmaxCrossEntropyGradKernel(ClassifiedRows in, const float* dloss, float* dlogits) {
   const int lane = threadIdx.x;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kRowLanes* kGradWarps)
     for (int64_t n = lane; n < in.classes; n += kRowLanes) {
       float gradient = expf(row[n] - softmax.largest) * static_cast<float>(scale);
       if (n == label) gradient -= static_cast<float>(factor);
-      // The label's probability less 1, without cancellation.
+      // The label's probability minus 1, without cancellation.
       if (n == label && n == softmax.best) gradient = static_cast<float>(-scale * softmax.others);
       out[n] = gradient;
     }

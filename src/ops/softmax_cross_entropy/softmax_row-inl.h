@@ -1,6 +1,6 @@
-// The vector code of softmax_cross_entropy: the work on one row of logits (N).
+// The vector code of softmax_cross_entropy for one row of logits (N).
 
-// Highway's include guard: the file is read again for every target.
+// Highway's include guard: the file is included again for every target.
 #if defined(THIMBLE_OPS_SOFTMAX_ROW_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THIMBLE_OPS_SOFTMAX_ROW_INL_H_
 #undef THIMBLE_OPS_SOFTMAX_ROW_INL_H_
@@ -28,7 +28,7 @@ HWY_INLINE hn::Vec<Tag> ShiftedExponential(Tag tag, const float* row, float larg
   return hn::IfThenElse(hn::IsNaN(shifted), shifted, hn::Exp(tag, shifted));
 }
 
-// Calls vector_body(i) for whole vectors and lane_body(i) for what is left of [0, count).
+// Calls vector_body(i) for whole vectors and lane_body(i) for the remainder of [0, count).
 template <class VectorBody, class LaneBody>
 HWY_INLINE void ForVectorsAndRest(size_t count, const VectorBody& vector_body,
                                   const LaneBody& lane_body) {

@@ -80,7 +80,7 @@ TEST(BuildModel, GroupNormAndDropout) {
 TEST(BuildModel, GroupsThatChannelsCannotBeCutInto) {
   EXPECT_THAT(
       Refusal(ModelText("{ type = \"group_norm\", name = \"g\", groups = 2 },\n" + kScores)),
-      AllOf(StartsWith("2:1: layer 'g'"), HasSubstr("3 channels cannot be cut into 2")));
+      AllOf(StartsWith("2:1: layer 'g'"), HasSubstr("3 channels cannot be divided into 2")));
 }
 
 TEST(BuildModel, ShapesThatDoNotGoTogether) {

@@ -205,7 +205,7 @@ void Gemm(const GemmProblem& problem, std::span<std::byte> scratch, ThreadPool& 
                 reinterpret_cast<float*>(scratch.data() + scratch.size()),
                 pool};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
-                "got {} bytes of scratch, expected {}", scratch.size(),
+                "got {} bytes of scratch, expected at least {}", scratch.size(),
                 run.blocks.ScratchBytes(threads));
   run.cut.parts.count == 1 ? RunSharedColumns(run) : RunSplitDepth(run);
 }

@@ -13,8 +13,8 @@
 namespace thimble {
 namespace {
 
-constexpr std::string_view kTooOdd = "its tiles do not fit a block";
-constexpr std::string_view kTooLarge = "a size is beyond 32 bits";
+constexpr std::string_view kTooOdd = "the tiled kernel does not support this shape";
+constexpr std::string_view kTooLarge = "a size exceeds 32 bits";
 
 int Narrow(int64_t number) { return static_cast<int>(number); }
 
@@ -30,9 +30,9 @@ bool CountsFit(const Conv2dGeometry& g) {
 // Taps along one axis that reach result positions of one residue.
 struct AxisTaps {
   int positions = 0;
-  int first = 0;                            // the smallest source position, for result position 0
-  int reach = 0;                            // the largest, from there
-  std::array<int16_t, kMaxTaps> offsets{};  // from the smallest, by tap
+  int first = 0;                            // smallest source position, for result position 0
+  int reach = 0;                            // largest source position, relative to `first`
+  std::array<int16_t, kMaxTaps> offsets{};  // by tap, relative to `first`
   std::array<bool, kMaxTaps> reaches{};
 };
 
@@ -89,7 +89,7 @@ std::optional<TapConvolution> Fitting(const TapConvolution& convolution) {
   return FitsTapConvolution(convolution) ? std::optional(convolution) : std::nullopt;
 }
 
-// Nothing where the shape is not for tiles.
+// nullopt if tiles cannot handle the shape.
 std::optional<TapConvolution> ForwardTaps(const Conv2dGeometry& g) {
   if (g.kernel_height * g.kernel_width > kMaxTaps || !CountsFit(g)) return std::nullopt;
   const bool one_tap = g.kernel_height == 1 && g.kernel_width == 1;
@@ -158,7 +158,7 @@ std::optional<WeightGradient> FittingWeightGradient(const Conv2dGeometry& g) {
   return FitsWeightGradient(gradient) ? std::optional(gradient) : std::nullopt;
 }
 
-// Sizes, and positions in the padded image, are ints; each weight is a block of a grid.
+// Sizes and positions in the padded image are ints; each weight is one block of a grid.
 std::string_view PlainDeclines(const Conv2dGeometry& g) {
   const int64_t largest =
       std::max({g.batch, g.height + 2 * g.padding, g.width + 2 * g.padding, g.channels,
@@ -173,7 +173,7 @@ PlainConvolution Plain(const Conv2dGeometry& g) {
           Narrow(g.stride),       Narrow(g.padding)};
 }
 
-// The geometry of a call that is run.
+// The geometry of a kernel call.
 template <class GeometryOf>
 Conv2dGeometry Running(const KernelCall& call, const GeometryOf& geometry_of) {
   const std::array<Shape, 2> inputs = {call.in_shape(0), call.in_shape(1)};

@@ -1,5 +1,5 @@
-// GPU kernels of conv2d and its gradients. TF32 is the default; fp32 has to be asked for; the plain
-// ones take any shape whose sizes fit 32 bits.
+// GPU kernels of conv2d and its gradients. TF32 is the default, fp32 is an option; the plain
+// kernels accept any shape whose sizes fit 32 bits.
 #pragma once
 
 #include "thimble/graph/kernel.h"
@@ -28,7 +28,7 @@ struct Conv2dPlainFp32Cuda : Conv2dPlainCuda {
   static constexpr std::string_view kOption = kFp32Option;
 };
 
-// conv2d_add: the same kernels, which add on their way out.
+// conv2d_add: the same kernels, which add when they store the result.
 struct Conv2dAddTf32Cuda : Conv2dTf32Cuda {};
 struct Conv2dAddFp32Cuda : Conv2dFp32Cuda {};
 struct Conv2dAddPlainCuda : Conv2dPlainCuda {};

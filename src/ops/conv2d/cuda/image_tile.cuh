@@ -1,6 +1,6 @@
-// A rectangle of pixels of an image, some of their channels, in shared memory: zeros outside of the
-// image and beyond its channels. Copies run by themselves (cp.async); when they have arrived, each
-// thread rounds to TF32 what it copied.
+// A rectangle of pixels of an image, some of their channels, in shared memory: zeros outside the
+// image and beyond its channels. Copies are asynchronous (cp.async); when they have completed, each
+// thread rounds the values it copied to TF32.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,7 +23,7 @@ struct TileArea {
   constexpr int pixels() const { return rows * columns; }
 };
 
-// Divides numbers below kMaxTilePixels by a product.
+// Divides numbers below kMaxTilePixels by multiplying.
 struct Divisor {
   unsigned inverse;
   explicit Divisor(int by) : inverse((1U << 20) / static_cast<unsigned>(by) + 1) {}
@@ -32,19 +32,20 @@ struct Divisor {
   }
 };
 
-// Where a tile's pixels lie in the image: its first one, which may be outside, and how many image
-// pixels lie between neighbours.
+// The position of a tile in the image: its first pixel, which may be outside, and the distance
+// between neighbours in image pixels.
 struct TileOrigin {
   int row, column, step;
 };
 
-// Pixels of a tile: up to here a product stands in for a division.
+// Maximum pixels of a tile: up to here a multiplication can replace a division.
 inline constexpr int kMaxTilePixels = 1024;
 
-// Whether channels come in fours, so that four are copied at once, or one by one.
+// Whether the number of channels is a multiple of four, so that four are copied at once, or one by
+// one.
 enum class Channels { kFours, kOdd };
 
-// Copies four floats, of which the first `valid` exist, and makes the others zero.
+// Copies four floats; only the first `valid` exist, the others become zero.
 template <Channels kChannels>
 __device__ void CopyFour(float* to, const float* from, int valid) {
   const uint32_t address = SharedAddress(to);
@@ -60,16 +61,16 @@ __device__ void CopyFour(float* to, const float* from, int valid) {
   }
 }
 
-// Until all copies of this thread have arrived. Others see them behind a barrier.
+// Waits until all copies of this thread have completed. Other threads see them after a barrier.
 __device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// With a pitch of 20 or 36 floats, rows of 16 floats lie in different banks if four others are
-// between them: so that threads do not wait for each other's banks, neighbours take such rows.
+// With a pitch of 20 or 36 floats, rows of 16 floats are in different banks if four other rows are
+// between them. Neighbouring threads take such rows to avoid bank conflicts.
 __device__ inline int RowInOtherBanks(int row) { return row / 8 * 8 + row % 2 * 4 + row % 8 / 2; }
 
 // A tile in shared memory, tile[pixel * kPitch + channel], with kDepth channels; the copies are
-// dealt out to kThreads threads. Up to four of them share a pixel and take turns with its groups of
-// four channels, so that together they read 64 neighbouring bytes.
+// distributed over kThreads threads. Up to four of them share a pixel and alternate over its groups
+// of four channels, so that together they read 64 consecutive bytes.
 template <Channels kChannels, int kThreads, int kDepth, int kPitch>
 struct ImageTile {
   static constexpr int kLanes = kDepth < 16 ? kDepth / 4 : 4;
@@ -80,7 +81,7 @@ struct ImageTile {
   __device__ static int LaneChannel(int thread) { return thread % kLanes * 4; }
   __device__ static int FirstPixel(int thread) { return RowInOtherBanks(thread / kLanes); }
 
-  // Called by threads 0 to kThreads - 1. `columns` divides by those of the area.
+  // Called by threads 0 to kThreads - 1. `columns` divides by the area's number of columns.
   __device__ static void Copy(int thread, const ImageView& image, const TileOrigin& origin,
                               const TileArea& area, const Divisor& columns, int first_channel,
                               float* tile) {
@@ -94,7 +95,7 @@ struct ImageTile {
     float* to = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
 #pragma unroll 2
     for (int pixel = FirstPixel(thread); pixel < area.pixels(); pixel += kPixelsAtOnce) {
-      // A negative number is a large one here.
+      // As unsigned, a negative number is large.
       const bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(image.height) &&
                           static_cast<unsigned>(column) < static_cast<unsigned>(image.width);
       const int valid = inside ? image.channels - channel : 0;
@@ -114,8 +115,8 @@ struct ImageTile {
     }
   }
 
-  // What this thread has copied, once it is there: a few pixels at a time, so that their loads run
-  // together.
+  // Rounds what this thread copied, after the copies completed: a few pixels at a time, so that
+  // their loads overlap.
   __device__ static void Round(int thread, int pixels, float* tile) {
     constexpr int kGroups = kDepth / kStride;
     constexpr int kBatch = kGroups > 1 ? 3 : 6;

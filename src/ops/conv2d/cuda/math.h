@@ -5,7 +5,7 @@ namespace thimble {
 
 enum class Math {
   kTf32,  // rounded to 10 bits of mantissa, on tensor cores
-  kFp32,  // as they are
+  kFp32,  // unrounded
 };
 
 }  // namespace thimble

@@ -64,7 +64,8 @@ struct GradInputElement {
   }
 };
 
-// A block has one element of dw: threads add strands of its pixels, then a tree adds the strands.
+// A block computes one element of dw: each thread sums a strand of its pixels, then a tree adds the
+// strands.
 constexpr int kStrands = 128;
 
 __global__ void __launch_bounds__(kStrands)

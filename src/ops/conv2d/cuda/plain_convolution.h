@@ -1,5 +1,5 @@
-// Convolutions of any shape on a GPU, in fp32, one sum for each thread: for kernels and strides
-// that the tiled ones do not take.
+// Convolutions of any shape on a GPU, in fp32, one sum per thread: for kernel sizes and strides
+// that the tiled kernels do not accept.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,11 +1,12 @@
-// One block makes a tile of result pixels by a tile of result channels, part by part of the source
-// channels. The source pixels that the tile's taps reach and the weights of all taps lie in shared
-// memory, so that each is read from global memory about once and not once for each tap. In TF32
-// both are rounded on their way in, and warps multiply 16x8x8 blocks on tensor cores straight out
-// of the shifted tile; in fp32 each lane multiplies for the same sums that it would hold then.
+// One block computes a tile of result pixels by a tile of result channels, for one part of the
+// source channels after another. The source pixels that the tile's taps reach and the weights of
+// all taps are in shared memory, so that each is read from global memory about once instead of once
+// per tap. In TF32 both are rounded while they are copied, and warps multiply 16x8x8 blocks on
+// tensor cores directly from the shifted tile; in fp32 each lane computes the same sums that it
+// would hold in TF32.
 //
-// Half of a block's threads copy and round, the others multiply: parts go through a ring of slots
-// in shared memory from the ones to the others, so that neither waits for long.
+// Half of a block's threads copy and round, the others multiply. Parts pass from one half to the
+// other through a ring of slots in shared memory, so that neither waits for long.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -26,10 +27,10 @@ extern template void LaunchTaps<Weights::kResultInner>(cudaStream_t, const TapCo
 
 namespace {
 
-// 227 KB are the most of an H100's, 163 KB of an A100's block.
+// A block can have at most 227 KB on an H100 and 163 KB on an A100.
 constexpr size_t kMaxSharedBytes = size_t{160} << 10;
 
-// Taps by row and column: an input gradient has them the other way round.
+// Sorts taps by row and column: an input gradient has them in reverse order.
 void SortTaps(TapGrid& grid) {
   std::sort(grid.taps, grid.taps + grid.num_taps, [](const Tap& a, const Tap& b) {
     return a.row != b.row ? a.row < b.row : a.column < b.column;

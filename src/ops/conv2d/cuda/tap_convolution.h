@@ -1,5 +1,5 @@
-// TapConvolution: sums over taps, the one shape that forward convolutions and input gradients share
-// on a GPU:
+// TapConvolution: a sum over taps, the common form of forward convolutions and input gradients on a
+// GPU:
 //   result[i, j] = sum over taps of source[i * step + row, j * step + column] * weight[tap]
 // A forward convolution is one such grid. The input gradient is one for each residue of the pixel
 // position modulo the stride, since different taps reach them; its source is dy.
@@ -16,12 +16,12 @@ namespace thimble {
 
 inline constexpr int kMaxTaps = 49;          // of one grid
 inline constexpr int kMaxResidues = 4;       // strides 1 and 2
-inline constexpr int kChannelsPerPart = 16;  // of the source, worked on at a time
+inline constexpr int kChannelsPerPart = 16;  // source channels processed at a time
 
 struct Tap {
-  int16_t row;     // of the source, from the grid position's first
+  int16_t row;     // source row, relative to the grid position's first
   int16_t column;  // likewise
-  int16_t weight;  // which of the kernel's taps
+  int16_t weight;  // index of the kernel's tap
 };
 
 // A grid of result pixels and the taps that reach them.
@@ -33,7 +33,7 @@ struct TapGrid {
   Tap taps[kMaxTaps];
 };
 
-// Plain numbers, handed to the GPU by value.
+// Plain numbers, passed to the GPU by value.
 struct TapConvolution {
   int batch;
   int height, width, channels;              // of the source
@@ -42,7 +42,7 @@ struct TapConvolution {
   int step;                                 // tile pixels between neighbouring positions
   int load_step;  // source pixels between neighbouring tile pixels: above 1 where one tap reaches
                   // all
-  // Pixels that a tile has beyond those of its positions' first taps.
+  // Rows and columns that a tile has in addition to those of its positions' first taps.
   int reach_rows, reach_columns;
   // Weight of result channel n, source channel k, tap t: n * n_stride + k * k_stride + t *
   // t_stride.
@@ -54,13 +54,13 @@ struct TapConvolution {
 struct TapArrays {
   const float* source;
   const float* weights;
-  const float* other;  // null, or what is added to the result
-  float* result;       // not where `other` is
+  const float* other;  // null, or added to the result
+  float* result;       // must not overlap `other`
 };
 
-// Whether a tile fits shared memory.
+// Whether a tile fits into shared memory.
 bool FitsTapConvolution(const TapConvolution& convolution);
-// Factors are rounded to TF32 or multiplied as they are; sums are fp32. Requires that it fits.
+// Factors are rounded to TF32 or multiplied unrounded; sums are fp32. Requires that it fits.
 void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution, Math math,
                           const TapArrays& arrays);
 

@@ -12,7 +12,7 @@
 
 namespace thimble::tap {
 
-// Four floats, of which the first `valid` exist; the others are zero.
+// Loads four floats; only the first `valid` exist, the others become zero.
 template <Channels kChannels>
 __device__ float4 LoadFour(const float* from, int valid) {
   float4 four = make_float4(0, 0, 0, 0);
@@ -32,13 +32,13 @@ __device__ void StoreFour(float* to, const float4& four) {
   *reinterpret_cast<float4*>(to) = kMath == Math::kTf32 ? RoundToTf32(four) : four;
 }
 
-// A batch is what a thread loads before it stores. Large ones hold all of a window's tile; several
-// blocks of a multiprocessor have no registers for them.
+// A batch is what a thread loads before it stores. Large batches hold a window's whole tile, but
+// with several blocks per multiprocessor there are not enough registers for them.
 template <class T, Taps kTaps>
 inline constexpr bool kSmallBatches = T::kThreads <= 128 && kTaps == Taps::kAny;
 
-// Copies the weights of all taps of a grid for one tile of result channels and one part, batch by
-// batch of taps. Each thread has a group of its own and some of the taps.
+// Copies the weights of all taps of a grid for one tile of result channels and one part, in batches
+// of taps. Each thread has its own group and some of the taps.
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 struct WeightCopy {
   using W = WeightTile<T, kLayout>;
@@ -86,10 +86,11 @@ struct WeightCopy {
   }
 };
 
-// Which weights lie in each slot. Slots are used in turn: the last entry is the oldest.
+// Records which weights each slot holds. Slots are used in turn: the last entry is the oldest.
 class SlotWeights {
  public:
-  // Says whether a part's weights are not in the slot that it takes, and notes that they are now.
+  // Returns whether the slot for a part does not hold the part's weights yet, and records that it
+  // now does.
   __device__ bool Change(int weights, int slots) {
     bool same = false;
 #pragma unroll
@@ -104,7 +105,7 @@ class SlotWeights {
   int present_[kMaxSlots] = {-1, -1, -1, -1};
 };
 
-// Copies the source pixels of an item, batch by batch. Where they lie is worked out once for all
+// Copies the source pixels of an item, batch by batch. Their addresses are computed once for all
 // parts, in a table in shared memory.
 template <class T, Math kMath, Channels kChannels, Taps kTaps>
 struct SourceCopy {
@@ -127,7 +128,7 @@ struct SourceCopy {
     const int scale = c.step * c.load_step;
     const unsigned columns = static_cast<unsigned>(area.columns);
     const unsigned pixels = static_cast<unsigned>(area.pixels());
-    SyncCopiers<T>();  // nobody reads the table any more
+    SyncCopiers<T>();  // no thread reads the table any more
     for (unsigned i = threadIdx.x % T::kThreads; i < T::kImages * pixels; i += T::kThreads) {
       const int image = static_cast<int>(i / pixels);
       const unsigned pixel = i % pixels;
@@ -135,7 +136,7 @@ struct SourceCopy {
           grid.first_row + item.row * scale + static_cast<int>(pixel / columns) * c.load_step;
       const int column =
           grid.first_column + item.column * scale + static_cast<int>(pixel % columns) * c.load_step;
-      // A negative number is a large one here.
+      // As unsigned, a negative number is large.
       const bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(c.height) &&
                           static_cast<unsigned>(column) < static_cast<unsigned>(c.width) &&
                           item.image + image < c.batch;
@@ -173,8 +174,8 @@ struct SourceCopy {
   }
 };
 
-// Fills slots with the block's parts. The first batches of both factors, all there is of a window,
-// are on their way before the slot has to be empty.
+// Fills slots with the block's parts. The first batches of both factors, which are all batches for
+// a window, are loaded before the slot has to be empty.
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __device__ void FillSlots(const TapConvolution& c, int slots, const float* source,
                           const float* weights, float* shared, Handovers& handovers) {

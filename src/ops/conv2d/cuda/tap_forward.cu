@@ -1,4 +1,4 @@
-// The kernels of forward convolutions, whose weights lie by source channel.
+// The kernels of forward convolutions, whose weights have source channels innermost.
 #include "thimble/ops/conv2d/cuda/tap_launch.cuh"
 
 namespace thimble::tap {

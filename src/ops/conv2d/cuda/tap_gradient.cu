@@ -1,4 +1,4 @@
-// The kernels of input gradients, whose weights lie by result channel.
+// The kernels of input gradients, whose weights have result channels innermost.
 #include "thimble/ops/conv2d/cuda/tap_launch.cuh"
 
 namespace thimble::tap {

@@ -1,4 +1,4 @@
-// The kernel of a TapConvolution and how it is launched.
+// The kernel of a TapConvolution and its launch.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@
 
 namespace thimble::tap {
 
-// Blocks of a multiprocessor: as many as have registers.
+// Blocks per multiprocessor: as many as the registers allow.
 template <class T, Taps kTaps>
 inline constexpr int kMostBlocks = T::kThreads > 128        ? 1
                                    : kTaps == Taps::kWindow ? 2
@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(2 * T::kThreads, kMostBlocks<T, kTaps>)
   }
 }
 
-// Slots, of those that fit. Where an item has few parts, each keeps its slot, and its weights stay.
+// The number of slots, at most `fitting`. If an item has few parts, each keeps its slot, and its
+// weights stay there.
 inline int SlotsFor(const TapConvolution& c, int fitting) {
   const int slots = std::clamp(fitting, 1, kMaxSlots);
   const int parts = std::max(1, (c.channels + kChannelsPerPart - 1) / kChannelsPerPart);
@@ -63,12 +64,11 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, d.shared_bytes));
     return d;
   }();
-  // As many blocks as run at once; how many there are, and how many slots, changes no bit of the
-  // result.
+  // As many blocks as run at once; neither their number nor that of slots changes the result.
   const int slot_bytes = static_cast<int>(SlotBytes<T>(c));
   const int table_bytes = static_cast<int>(TableBytes<T>(c));
   const auto slots_with = [&](int blocks) {
-    // A kilobyte of each block is the system's.
+    // The system reserves a kilobyte of each block.
     const int own = static_cast<int>(sizeof(Handovers));
     const int bytes =
         blocks == 1 ? device.shared_bytes : (device.shared_bytes + own) / blocks - 1024 - own;
@@ -83,7 +83,7 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
   THIMBLE_CUDA_LAUNCHED();
 }
 
-// Whether sorted taps are a window, moved by one pixel for the next position.
+// Whether the sorted taps form a window that moves by one pixel per position.
 inline bool IsWindow(const TapConvolution& c) {
   if (c.step != 1 || c.num_grids != 1 || c.grids[0].num_taps != kWindow * kWindow) return false;
   for (int i = 0; i < kWindow * kWindow; ++i) {
@@ -93,16 +93,16 @@ inline bool IsWindow(const TapConvolution& c) {
   return true;
 }
 
-// By width of the grid and by channels: no more than there are.
+// Tiles by width of the grid and number of channels, not larger than either.
 using Wide16 = Tile<1, 16, 16, 16, 4, 1>;
 using Wide32 = Tile<1, 8, 16, 32, 2, 2>;
 using Pair16 = Tile<2, 4, 8, 16, 4, 1>;
 using Pair32 = Tile<2, 4, 8, 32, 2, 2>;
-// For weights that have to be copied again for each tile: more pixels.
+// Larger tiles, if weights have to be copied again for each tile.
 using LargeWide32 = Tile<1, 16, 16, 32, 4, 2>;
 using LargeFour32 = Tile<4, 8, 8, 32, 4, 2>;
 using LargeStep32 = Tile<4, 4, 8, 32, 4, 2>;
-// For windows of so few pixels that a large GPU has a multiprocessor for each of these.
+// Small tiles, for windows with so few pixels that a large GPU has a multiprocessor per tile.
 using SmallWide32 = Tile<1, 4, 16, 32, 4, 2>;
 using SmallPair32 = Tile<2, 4, 8, 32, 4, 2>;
 inline constexpr int kFewItems = 128;
@@ -135,7 +135,8 @@ auto WithTile(const TapConvolution& c, const Visit& visit) {
   return wide ? visit.template operator()<Wide32>() : visit.template operator()<Pair32>();
 }
 
-// One of LaunchTapConvolution's halves, by how weights lie: its kernels are a translation unit.
+// One half of LaunchTapConvolution, by layout of the weights: each half is its own translation
+// unit.
 template <Weights kLayout>
 void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const TapArrays& arrays) {
   const auto launch = [&]<Math kMath, Channels kChannels>() {

@@ -1,5 +1,5 @@
-// The half of a TapConvolution that multiplies what lies in slots of shared memory and stores the
-// results.
+// The half of a TapConvolution that multiplies the contents of slots in shared memory and stores
+// the results.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -17,8 +17,8 @@ struct Sums {
   float values[T::kBlocksM][T::kBlocksN][4] = {};
 };
 
-// Weights of one tap and eight channels from `k` on, `weights` those of this warp's first result
-// channel.
+// Loads the weights of one tap and eight channels from `k` on; `weights` points to this warp's
+// first result channel.
 template <class T, Weights kLayout>
 __device__ void LoadWeights(const float* weights, int k, TensorCoreB (&b)[T::kBlocksN]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -53,8 +53,7 @@ __device__ void MultiplyLines(const TensorCoreA (&pixels)[kLines], int first,
   }
 }
 
-// Adds the products of one tap and eight channels from `k` on. `pixels` are addresses as LoadA
-// wants them.
+// Adds the products of one tap and eight channels from `k` on. `pixels` are addresses for LoadA.
 template <class T, Weights kLayout>
 __device__ void MultiplyTf32(const uint32_t (&pixels)[T::kBlocksM], const float* weights, int k,
                              Sums<T>& sums) {
@@ -68,14 +67,14 @@ __device__ void MultiplyTf32(const uint32_t (&pixels)[T::kBlocksM], const float*
   MultiplyLines<T>(a, 0, b, sums);
 }
 
-// What a warp multiplies for one column of a window and eight channels: all lines that its rows of
+// The operands of a warp for one column of a window and eight channels: all lines that its rows of
 // taps reach, and their weights.
 template <class T, Weights kLayout>
 struct WindowColumn {
   TensorCoreA lines[T::kBlocksM + kWindow - 1];
   TensorCoreB weights[kWindow][T::kBlocksN];
 
-  // `pixels` is the address of the first line, `line_bytes` the way to the next.
+  // `pixels` is the address of the first line, `line_bytes` the distance to the next.
   __device__ void Load(uint32_t pixels, uint32_t line_bytes, const float* tap_weights, int column,
                        int k) {
 #pragma unroll
@@ -112,7 +111,7 @@ __device__ void MultiplyWindow(uint32_t pixels, uint32_t line_bytes, const float
   }
 }
 
-// The same in fp32; `pixels` are places in the tile of rows lane / 4 and lane / 4 + 8 of each
+// The same in fp32; `pixels` are positions in the tile of rows lane / 4 and lane / 4 + 8 of each
 // block.
 template <class T, Weights kLayout>
 __device__ void MultiplyFp32(const float* tile, const int (&pixels)[2 * T::kBlocksM],
@@ -145,7 +144,7 @@ __device__ void MultiplyFp32(const float* tile, const int (&pixels)[2 * T::kBloc
   }
 }
 
-// Two neighbouring result channels, of which `valid` exist.
+// Two neighbouring result channels; only `valid` of them exist.
 template <Channels kChannels>
 __device__ float2 LoadPair(const float* from, int valid) {
   if constexpr (kChannels == Channels::kFours) {
@@ -164,7 +163,7 @@ __device__ void StorePair(float* to, int valid, const float2& pair) {
 }
 
 // Calls visit(m, n, half, offset, valid) for this lane's sums: pairs of neighbouring result
-// channels, of which `valid` exist, at an offset from the beginning of the result; eight
+// channels, `valid` of which exist, at an offset from the beginning of the result; eight
 // neighbouring pixels of a block's halves, its lines downwards.
 template <class T, class Visit>
 __device__ void ForEachPair(const TapConvolution& c, const Item& item, const Visit& visit) {
@@ -195,7 +194,7 @@ __device__ void ForEachPair(const TapConvolution& c, const Item& item, const Vis
   }
 }
 
-// What is to be added to this lane's sums.
+// The values to add to this lane's sums.
 template <class T, Channels kChannels>
 __device__ void LoadOther(const TapConvolution& c, const Item& item, const float* other,
                           Sums<T>& added) {
@@ -276,7 +275,7 @@ __device__ void MultiplyPart(const TapGrid& grid, const TileArea& area, int step
   }
 }
 
-// Multiplies what comes in slots and stores the results.
+// Multiplies the contents of the slots and stores the results.
 template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
 __device__ void DrainSlots(const TapConvolution& c, int slots, const float* shared,
                            const TapArrays& arrays, Handovers& handovers) {
@@ -285,8 +284,8 @@ __device__ void DrainSlots(const TapConvolution& c, int slots, const float* shar
   const int slot_floats = SlotFloats<T>(c);
   const int tile_floats = T::kImages * area.pixels() * kPitch;
   Sums<T> sums;
-  // What is added comes while the last part of a window is multiplied; elsewhere blocks are many
-  // and have no registers for it.
+  // For a window, the values to add are loaded while the last part is multiplied; other kernels run
+  // more blocks and have no registers for that.
   constexpr bool kAddedEarly = kTaps == Taps::kWindow;
   Sums<T> added;
   Part<T> part(c, items);
@@ -295,7 +294,7 @@ __device__ void DrainSlots(const TapConvolution& c, int slots, const float* shar
     const bool adds = arrays.other != nullptr && part.Last(c);
     if (adds && kAddedEarly) LoadOther<T, kChannels>(c, part.item, arrays.other, added);
     handovers.full[part.slot].Wait(part.odd);
-    // Whole blocks of eight; what there is not of them is zero.
+    // Whole blocks of eight; missing channels are zero.
     const int channels = min(kChannelsPerPart, c.channels - part.channel);
     MultiplyPart<T, kMath, kLayout, kTaps>(c.grids[part.item.grid], area, c.step, channels, tile,
                                            tile + tile_floats, sums);

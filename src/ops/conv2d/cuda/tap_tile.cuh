@@ -1,5 +1,5 @@
-// Tiles of a TapConvolution: what a block works on, how it lies in shared memory, and how the
-// threads that copy and those that multiply wait for each other.
+// Tiles of a TapConvolution: what a block works on, its layout in shared memory, and the
+// synchronization between the threads that copy and those that multiply.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -13,21 +13,21 @@
 
 namespace thimble::tap {
 
-// Floats between neighbouring pixels in shared memory: eight rows of four floats then lie in
+// Floats between neighbouring pixels in shared memory: eight rows of four floats are then in
 // different banks.
 inline constexpr int kPitch = kChannelsPerPart + 4;
 inline constexpr int kMaxSlots = 4;
 
-// How weights lie in memory: those of neighbouring source or result channels side by side. They lie
-// likewise in shared memory.
+// Layout of the weights, in global and shared memory: weights of neighbouring source or of
+// neighbouring result channels are adjacent.
 enum class Weights { kSourceInner, kResultInner };
 
-// Which taps there are: any, or a window of three by three with a step of one, where a line of
-// source pixels serves the result lines of three rows of taps from registers.
+// The kind of taps: any, or a window of three by three with a step of one, for which registers keep
+// a line of source pixels for three rows of taps.
 enum class Taps { kAny, kWindow };
 inline constexpr int kWindow = 3;
 
-// A pixel of a tile: which image, position in it.
+// A pixel of a tile: its image and its position there.
 struct TilePixel {
   int image, row, column;
 };
@@ -40,7 +40,8 @@ struct Tile {
   static constexpr int kPixels = kImages * kRows * kColumns;
   static constexpr int kChannels = kChannels_;  // of the result
   static constexpr int kWarpsN = kWarpsN_;
-  static constexpr int kThreads = 32 * kWarpsM_ * kWarpsN_;  // that multiply; as many copy
+  static constexpr int kThreads =
+      32 * kWarpsM_ * kWarpsN_;  // threads that multiply; as many others copy
   static constexpr int kWarpPixels = kPixels / kWarpsM_;
   static constexpr int kWarpChannels = kChannels / kWarpsN_;
   static constexpr int kBlocksM = kWarpPixels / 16;
@@ -58,7 +59,7 @@ struct Tile {
   }
 };
 
-// Of those that multiply, or of those that copy.
+// Index of a thread among those that multiply, or among those that copy.
 template <class T>
 __device__ int ThreadOfRole() {
   return static_cast<int>(threadIdx.x % T::kThreads);
@@ -76,11 +77,11 @@ __device__ void SyncCopiers() {
   asm volatile("bar.sync %0, %1;" ::"n"(kRoleBarrier), "n"(T::kThreads) : "memory");
 }
 
-// Those that copy and those that multiply hand slots over to each other.
+// Barriers with which copying and multiplying threads pass slots to each other.
 struct Handovers {
   Handover full[kMaxSlots], empty[kMaxSlots];
 
-  // All threads of a block call it.
+  // Called by all threads of a block.
   template <class T>
   __device__ void Make() {
     if (threadIdx.x == 0) {
@@ -108,7 +109,7 @@ __host__ __device__ inline int MostTaps(const TapConvolution& c) {
 }
 
 // The weights of one tap in shared memory: rows of source channels for each result channel, or rows
-// of result channels for each source channel, four of which then lie in different banks.
+// of result channels for each source channel, four of which are then in different banks.
 template <class T, Weights kLayout>
 struct WeightTile {
   static constexpr bool kBySource = kLayout == Weights::kSourceInner;
@@ -131,13 +132,13 @@ template <class T>
 size_t SlotBytes(const TapConvolution& c) {
   return static_cast<size_t>(SlotFloats<T>(c)) * sizeof(float);
 }
-// And of the table that says where an item's pixels lie.
+// Shared memory of the table with the addresses of an item's pixels.
 template <class T>
 size_t TableBytes(const TapConvolution& c) {
   return static_cast<size_t>(T::kImages * AreaOf<T>(c).pixels()) * sizeof(int);
 }
 
-// A tile of result pixels and channels: grid, first image, position and channel where it begins.
+// A tile of result pixels and channels: its grid, and its first image, position and channel.
 struct Item {
   int grid, image, row, column, result;
 };
@@ -173,15 +174,15 @@ struct Items {
   }
 };
 
-// What is multiplied together: a part of the source channels of an item. A block's items lie
+// The unit of multiplication: a part of the source channels of an item. A block's items are
 // gridDim.x apart.
 template <class T>
 struct Part {
   int index;
   Item item;
-  int channel = 0;  // the part's first
+  int channel = 0;  // the part's first channel
   int slot = 0;
-  bool odd = false;  // the number of times that this slot was used before
+  bool odd = false;  // whether this slot was used an odd number of times before
 
   __device__ Part(const TapConvolution& c, const Items<T>& items)
       : index(static_cast<int>(blockIdx.x)), item(items.At(c, index)) {}
@@ -195,7 +196,7 @@ struct Part {
     return (item.result / T::kChannels * parts + channel / kChannelsPerPart) * kMaxResidues +
            item.grid;
   }
-  // To the next one. Says whether there is one.
+  // Advances to the next part. Returns whether there is one.
   __device__ bool Advance(const TapConvolution& c, const Items<T>& items, int slots) {
     if (++slot == slots) {
       slot = 0;

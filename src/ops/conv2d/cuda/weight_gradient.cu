@@ -1,7 +1,7 @@
 // A block owns 32 output by 32 input channels of dw, all taps, and a split of the batch. For each
-// tile of output pixels it brings dy and the x that its windows reach into shared memory; warps
-// take a row of taps each and multiply 16x8x8 blocks whose inner dimension are pixels. Where a
-// kernel has few rows, several warps share a row and take turns with the pixels.
+// tile of output pixels it copies dy and the x that its windows reach into shared memory; each warp
+// takes a row of taps and multiplies 16x8x8 blocks whose inner dimension is pixels. If a kernel has
+// few rows, several warps share a row and alternate over the pixels.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace thimble {
 namespace {
 
-// Floats between neighbouring pixels in shared memory: of every second pixel, eight floats of four
-// then lie in different banks.
+// Floats between neighbouring pixels in shared memory: eight floats of four alternate pixels are
+// then in different banks.
 constexpr int kPitch = 36;
-// Blocks that a large GPU has room for; by this and the shape alone the batch is split.
+// Blocks that a large GPU runs at once; the split of the batch depends only on this and the shape.
 constexpr int kTargetBlocks = 264;
 constexpr size_t kMaxSharedBytes = size_t{160} << 10;
-// Groups of channels are the second and third dimension of a grid, which end here.
+// Groups of channels are the second and third dimension of a grid, which have this limit.
 constexpr int kMaxGroups = 65535;
 
 template <Math kMath_, Channels kChannels_, int kTaps_, int kBlocksM_, int kBlocksN_>
@@ -38,13 +38,13 @@ struct Config {
   static constexpr int kSums = kTaps * kBlocksM * kBlocksN * 4;
 };
 
-// How the output pixels of an image are cut into tiles.
+// How the output pixels of an image are divided into tiles.
 struct Tiling {
   int rows, columns;  // output pixels of a tile; columns are 8 << column_bits
   int column_bits;
   int down, across;           // tiles of an image
   int tiles;                  // of the batch
-  int splits;                 // of the tiles, into ranges that differ by one at most
+  int splits;                 // of the tiles, into ranges whose sizes differ by at most one
   int out_groups, in_groups;  // blocks of channels
   TileArea area;              // pixels of x that a tile reaches
   Divisor columns_of_dy{1}, columns_of_x{1};
@@ -52,7 +52,7 @@ struct Tiling {
 
 Tiling TilingOf(const WeightGradient& g, int out, int in) {
   Tiling t{};
-  // Windows of larger strides reach further: fewer of them fit.
+  // Windows with larger strides reach further, so fewer of them fit.
   const int widest = g.stride == 1 ? 32 : 16;
   t.columns = std::min(widest, g.out_width > 16 ? 32 : g.out_width > 8 ? 16 : 8);
   t.column_bits = t.columns == 32 ? 2 : t.columns == 16 ? 1 : 0;
@@ -85,11 +85,11 @@ __device__ void LoadTwo(const float* from, uint32_t& first, uint32_t& second) {
   second = two.y;
 }
 
-// Adds the products of eight neighbouring pixels of a line; dy and x are those of the first. Which
-// pixels and channels are which of a block's rows and columns is free to choose. Places t and t + 4
-// of the inner dimension are pixels 2t and 2t + 1: with a stride of one, neighbouring taps then
-// share a pixel of x. Rows g and g + 8 are output channels 2g and 2g + 1, one load for both.
-// kStride is 0 where it is not known.
+// Adds the products of eight neighbouring pixels of a line; dy and x are those of the first. The
+// assignment of pixels and channels to a block's rows and columns is arbitrary. Positions t and t +
+// 4 of the inner dimension are pixels 2t and 2t + 1: with a stride of one, neighbouring taps then
+// share a pixel of x. Rows g and g + 8 are output channels 2g and 2g + 1, loaded at once. kStride
+// is 0 if it is not known at compile time.
 template <class C, int kStride>
 __device__ void MultiplyTf32(const float* dy, const float* x, int stride, WarpSums<C>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -120,7 +120,7 @@ __device__ void MultiplyTf32(const float* dy, const float* x, int stride, WarpSu
   }
 }
 
-// The same in fp32, each lane for the sums that it would hold on tensor cores.
+// The same in fp32; each lane computes the sums that it would hold on tensor cores.
 template <class C>
 __device__ void MultiplyFp32(const float* dy, const float* x, int stride, WarpSums<C>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -166,8 +166,8 @@ __device__ void MultiplyTile(const WeightGradient& g, const Tiling& t, const flo
   }
 }
 
-// Adds up the sums of warps that share a row of taps, in the order of their turns; the first has
-// the result. `exchange` is shared memory that nobody reads any more.
+// Adds up the sums of warps that share a row of taps, in the order of their turns; the first gets
+// the result. `exchange` is shared memory that is no longer read.
 template <class C>
 __device__ void AddTurns(int row, int turn, float* exchange, WarpSums<C>& sums) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -262,7 +262,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
       XTile::Round(thread, t.area.pixels(), present + dy_floats);
     }
     __syncthreads();
-    // Everyone is through with the tile before: the next one takes its place.
+    // All threads are done with the previous tile: the next one replaces it.
     if (tile + 1 < end) copy(tile + 1, shared + (tile - first + 1) % 2 * tile_floats);
     if (C::kMath == Math::kTf32 && g.stride == 1) {
       MultiplyTile<C, 1>(g, t, present, row, turn, sums);
@@ -277,10 +277,10 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   StoreSums<C>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements);
 }
 
-// sum[i] of `count` rows of `elements` floats. A block has kWidth columns and adds kHeight strands
-// of rows, then the strands as a tree.
+// sum[i] of `count` rows of `elements` floats. A block has kWidth columns; it sums kHeight strands
+// of rows, then adds the strands as a tree.
 constexpr int kSumThreads = 256;
-// From so many rows on strands are many and columns few.
+// From this many rows on, a block has many strands and few columns.
 constexpr int kManyRows = 80;
 
 template <class Vector>
@@ -378,7 +378,7 @@ auto WithConfig(const WeightGradient& g, const Visit& visit) {
                        : by_channels.template operator()<3>();
 }
 
-// For what does not depend on math and channels.
+// The same, for work that does not depend on math and channels.
 template <class Visit>
 auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
   return WithConfig<Math::kTf32, Channels::kFours>(g, visit);
@@ -388,7 +388,7 @@ auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
 
 bool FitsWeightGradient(const WeightGradient& gradient) {
   if (gradient.kernel != 1 && gradient.kernel != 3) return false;
-  if (gradient.elements() == 0) return false;  // no groups of channels to share the batch among
+  if (gradient.elements() == 0) return false;  // no channel groups to distribute the batch over
   return WithAnyConfig(gradient, [&]<class C>() {
     const Tiling t = TilingOf(gradient, C::kOut, C::kIn);
     return std::max(t.out_groups, t.in_groups) <= kMaxGroups && t.area.pixels() < kMaxTilePixels &&

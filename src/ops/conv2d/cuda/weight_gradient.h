@@ -1,6 +1,6 @@
-// The weight gradient of a convolution on a GPU: dw[o, tap, c] = sum over pixels of
-// dy[pixel, o] * x[pixel's window at tap, c]. The pixels of the batch are cut into splits, each
-// summed by blocks of its own into scratch, and the splits are then added in order.
+// The weight gradient of a convolution on a GPU: dw[o, tap, c] = sum over pixels of dy[pixel, o] *
+// x[pixel's window at tap, c]. The pixels of the batch are divided into splits, each summed by its
+// own blocks into scratch; the splits are then added in order.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,7 +11,7 @@
 
 namespace thimble {
 
-// Plain numbers, handed to the GPU by value.
+// Plain numbers, passed to the GPU by value.
 struct WeightGradient {
   int batch;
   int height, width, channels;              // of x
@@ -22,11 +22,11 @@ struct WeightGradient {
   size_t elements() const { return static_cast<size_t>(out_channels) * kernel * kernel * channels; }
 };
 
-// Whether the kernel's size is one of these and a tile fits shared memory.
+// Whether the kernel's size is supported and a tile fits into shared memory.
 bool FitsWeightGradient(const WeightGradient& gradient);
-// Bytes of scratch: one copy of dw for each split; none where there is one.
+// Bytes of scratch: one copy of dw per split; 0 if there is only one split.
 size_t WeightGradientScratchBytes(const WeightGradient& gradient);
-// Factors are rounded to TF32 or multiplied as they are; sums are fp32. Requires that it fits.
+// Factors are rounded to TF32 or multiplied unrounded; sums are fp32. Requires that it fits.
 void LaunchWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
                           const float* x, const float* dy, float* scratch, float* dw);
 

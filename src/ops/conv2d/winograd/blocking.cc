@@ -14,13 +14,13 @@ namespace {
 size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
 size_t WholeStrips(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
 
-// Rough cycles for 16 channels of one tile, to compare blocks with each other: transforms of
-// inputs, of output gradients or outputs, and a multiply-add of all points with 16 channels.
+// Rough cycle counts for 16 channels of one tile, to compare block sizes: transforms of inputs, of
+// output gradients or outputs, and a multiply-add of all points with 16 channels.
 constexpr double kInputCycles = 200;
 constexpr double kOutputCycles = 160;
 constexpr double kProductCycles = 36;
 
-// Calls visit(size) for the sizes that cut `total` into 1, 2, 4, … equal blocks of whole
+// Calls visit(size) for the sizes that divide `total` into 1, 2, 4, … equal blocks, rounded to
 // multiples.
 template <class Visit>
 void ForEachBlockSize(size_t total, size_t multiple, const Visit& visit) {
@@ -31,7 +31,7 @@ void ForEachBlockSize(size_t total, size_t multiple, const Visit& visit) {
   }
 }
 
-// Keeps the cheapest of the blocks that fit, and the smallest in case none does.
+// Keeps the cheapest blocks that fit, and the smallest in case none fit.
 class BestBlocks {
  public:
   BestBlocks(size_t threads, size_t scratch_bytes)
@@ -71,7 +71,7 @@ double GradientCost(const WinogradShape& shape, const WinogradBlocks& blocks, si
       kProductCycles * channels * 16 * out_channels * (1 + 2.5 / static_cast<double>(blocks.tiles));
   const double transforms = kInputCycles * channels * static_cast<double>(blocks_out) +
                             kOutputCycles * out_channels * static_cast<double>(blocks_in);
-  // Where blocks are few, threads wait for the last ones.
+  // With few blocks, threads wait for the last ones.
   const size_t chunks = parts * blocks_in * blocks_out;
   const double waiting =
       static_cast<double>(CeilDivide(chunks, threads) * threads) / static_cast<double>(chunks);
@@ -97,7 +97,7 @@ WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
       blocks.tiles = tiles;
       blocks.floats_per_thread = std::max(
           kTapFloats, WinogradFloats(tiles, blocks.channels) + WinogradFloats(tiles, block_out));
-      // Few rows wait for their loads.
+      // With few rows, multiplications wait for loads.
       const double product =
           kProductCycles * channels * 16 * out_channels * (1 + 1.5 / static_cast<double>(tiles));
       const auto times_input = static_cast<double>(CeilDivide(shape.out_channels, block_out));
@@ -110,7 +110,7 @@ WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
 size_t WinogradGradientParts(const WinogradShape& shape) {
   const size_t weights = std::max<size_t>(1, shape.channels * shape.out_channels);
   const auto by_size = static_cast<size_t>(std::sqrt(65536.0 / static_cast<double>(weights)));
-  // A part of fewer tiles would not pay for its transform.
+  // A part with fewer tiles would not be worth its transform.
   const size_t by_tiles = shape.tiles / 32;
   return std::bit_floor(std::clamp<size_t>(std::min(by_size, by_tiles), 1, 8));
 }

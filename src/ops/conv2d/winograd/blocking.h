@@ -1,6 +1,6 @@
-// How much of a Winograd convolution is worked on at a time. None of these sizes changes a bit of
-// the result (kWinogradChannels and the parts of the weight gradient, which would, depend on the
-// shape alone), so they are chosen by threads and scratch.
+// How much of a Winograd convolution is processed at a time. None of these sizes changes a bit of
+// the result, so they are chosen by threads and scratch. (kWinogradChannels and the parts of the
+// weight gradient do affect bits and depend on the shape alone.)
 #pragma once
 
 #include <cstddef>
@@ -18,10 +18,10 @@ struct WinogradShape {
 };
 
 struct WinogradBlocks {
-  size_t tiles = 0;         // a group, worked on by one thread
+  size_t tiles = 0;         // a group, processed by one thread
   size_t channels = 0;      // of C
-  size_t out_channels = 0;  // of K; whole strips of kMaxTileColumns, also where K is not
-  // Scratch in floats: what each thread has for itself, then what all share.
+  size_t out_channels = 0;  // of K, rounded up to whole strips of kMaxTileColumns
+  // Scratch in floats: first the private part of each thread, then the shared part.
   size_t floats_per_thread = 0;
   size_t shared_floats = 0;
   size_t ScratchBytes(size_t threads) const {
@@ -29,8 +29,8 @@ struct WinogradBlocks {
   }
 };
 
-// Floats of one point's matrix and of all points' matrices. A cache line more than the matrix keeps
-// the points from falling into the same cache sets.
+// Floats of one point's matrix and of all points' matrices. One additional cache line keeps the
+// points from mapping to the same cache sets.
 constexpr size_t WinogradPointStride(size_t rows, size_t columns) { return rows * columns + 16; }
 constexpr size_t WinogradFloats(size_t rows, size_t columns) {
   return kWinogradPoints * WinogradPointStride(rows, columns);
@@ -42,18 +42,18 @@ inline constexpr size_t kTapRows = 16;
 inline constexpr size_t kTapFloats = kWinogradTaps * kTapRows * kMaxTileColumns;
 
 // Convolution: the transformed filters of a block are shared; each thread has the values and
-// products of a group of tiles.
-// The weight gradient: each thread has the sums of a block and the values of a group of tiles; the
-// sums of all parts but the first are shared.
-// Both: the fastest blocks by a rough count of cycles whose scratch is at most `scratch_bytes`, or
-// the smallest possible ones. Asked again with the bytes these need, give the same ones.
+// products of a group of tiles. The weight gradient: each thread has the sums of a block and the
+// values of a group of tiles; the sums of all parts but the first are shared. Both: the fastest
+// blocks by a rough count of cycles whose scratch is at most `scratch_bytes`, or the smallest
+// possible ones. Called again with the bytes these need, they return the same blocks.
 WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
                                     size_t scratch_bytes);
 WinogradBlocks ChooseWinogradGradientBlocks(const WinogradShape& shape, size_t threads,
                                             size_t scratch_bytes);
 
-// Into how many parts of the tiles the weight gradient is cut, each summed on its own: more parts
-// for more threads, fewer for large filters, whose sums would fill the scratch. By the shape alone.
+// The number of parts into which the tiles of the weight gradient are divided, each summed
+// separately: enough for several threads, fewer for large filters, whose sums would fill the
+// scratch. Depends on the shape alone.
 size_t WinogradGradientParts(const WinogradShape& shape);
 
 }  // namespace thimble

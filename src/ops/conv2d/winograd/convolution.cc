@@ -32,7 +32,7 @@ struct Run {
   // used.
   PointMatrices<float> Weights(const Block& block) const {
     const size_t stride = WinogradPointStride(block.channels.size(), block.columns());
-    // The line behind the last matrix is not there.
+    // There is no additional cache line after the last matrix.
     const size_t floats =
         kWinogradPoints * stride - (stride - block.channels.size() * block.columns());
     return {scratch_end - floats, stride, block.strip_width};
@@ -88,7 +88,7 @@ void ConvolveTiles(const Run& run, const Block& block, IndexRange tiles, float* 
 void ConvolveAllTiles(const Run& run, const Block& block) {
   const size_t tiles = run.convolution.shape().tiles;
   const auto threads = static_cast<size_t>(run.pool.num_threads());
-  // As many groups for every thread.
+  // The same number of groups for every thread.
   const size_t rounds = CeilDivide(tiles, run.blocks.tiles * threads);
   const EqualPieces groups = CutEqually(tiles, CeilDivide(tiles, rounds * threads));
   run.pool.Run(groups.count, [&](size_t group, size_t thread) {
@@ -106,7 +106,8 @@ void RunWinogradConvolution(const WinogradConvolution& convolution, std::span<st
                 reinterpret_cast<float*>(scratch.data()),
                 reinterpret_cast<float*>(scratch.data() + scratch.size()), pool};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
-                "{} bytes of scratch, {} needed", scratch.size(), run.blocks.ScratchBytes(threads));
+                "got {} bytes of scratch, expected at least {}", scratch.size(),
+                run.blocks.ScratchBytes(threads));
   const EqualPieces channels = CutEqually(shape.channels, kWinogradChannels);
   const size_t strip_width = ActiveMicroTile().columns;
   for (size_t out = 0; out < shape.out_channels; out += run.blocks.out_channels) {

@@ -1,5 +1,5 @@
-// A 3 x 3 convolution with stride 1 by way of tiles: forward, or backward to the input with the
-// filters turned around.
+// A 3 x 3 convolution with stride 1 by tiles: forward, or backward to the input with the filters
+// rotated by 180 degrees.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// Refers to its packer, which must outlive it (no temporary).
+// Holds a reference to its packer, which must outlive it (no temporary).
 struct WinogradConvolution {
   const float* input = nullptr;
   TiledImages input_grid;

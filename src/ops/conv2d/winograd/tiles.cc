@@ -19,10 +19,10 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// What tiles read outside their image.
+// The values that tiles read outside their image.
 alignas(64) constexpr float kZeros[kWinogradChannels] = {};
 
-// The pixels of one tile, kSide x kSide, from the first of the wanted channels on.
+// The pixels of one tile, kSide x kSide, starting at the first of the requested channels.
 template <int64_t kSide>
 struct TilePixels {
   const float* pixels[kSide][kSide];
@@ -71,7 +71,7 @@ void InputTiles(const float* images, const TiledImages& grid, IndexRange tiles, 
 void OutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
                          IndexRange channels, const PointMatrices<float>& values) {
   TransformTiles<OutputGradientLine>(images, grid, tiles, channels, values);
-  // Columns that only fill a strip are summed and thrown away: anything but slow numbers will do.
+  // Columns that only fill up a strip are summed and discarded; zeros avoid slow denormals.
   const size_t padding = values.row_stride - channels.size();
   if (padding == 0) return;
   for (size_t point = 0; point < kWinogradPoints; ++point) {
@@ -152,15 +152,15 @@ void WeightGradients(const PointMatrices<float>& sums, size_t rows, size_t colum
 // Rows of a product in registers; see gemm/micro_kernel.cc.
 constexpr size_t kTileRows = HWY_CAP_GE512 ? 14 : 6;
 
-// Where element (r, k) of the left factor lies: a[r * row_step + k * depth_step].
+// Element (r, k) of the left factor is a[r * row_step + k * depth_step].
 struct LeftFactor {
   const float* a;
   size_t row_step;
   size_t depth_step;
 };
 
-// c (kRows, two vectors) = or += a (kRows, depth) * b (depth, two vectors). Sums that are added to
-// c go on from it, so that cuts of the depth change no bit.
+// c (kRows, two vectors) = or += a (kRows, depth) * b (depth, two vectors). With +=, sums start
+// from c, so that dividing the depth changes no bit.
 template <size_t kRows, bool kAdd>
 HWY_INLINE void MultiplyRows(const LeftFactor& left, const float* HWY_RESTRICT b, size_t b_stride,
                              size_t depth, float* HWY_RESTRICT c, size_t c_stride) {
@@ -205,7 +205,7 @@ void SumRows(const float* a, size_t a_stride, const float* b, size_t b_stride, s
   MultiplyRows<kRows, true>({a, 1, a_stride}, b, b_stride, depth, c, c_stride);
 }
 
-// Functions by number of rows less one.
+// Functions, indexed by number of rows - 1.
 template <size_t... kRowsLessOne>
 constexpr auto ProductFunctions(std::index_sequence<kRowsLessOne...>) {
   return std::array{&ProductRows<kRowsLessOne + 1>...};

@@ -1,12 +1,12 @@
 // The parts of a Winograd convolution that run on one thread, on a group of tiles. Compiled per
 // SIMD target.
 //
-// A tile is 4 x 4 outputs of a 3 x 3 convolution with stride 1. It reads 6 x 6 inputs and is worth
-// 36 products per pair of channels (144 without the transform), one for each of 36 points:
+// A tile is 4 x 4 outputs of a 3 x 3 convolution with stride 1. It reads 6 x 6 inputs and takes 36
+// products per pair of channels (144 without the transform), one for each of 36 points:
 //   values (36, tiles, C)      of the inputs
 //   weights (36, C, K)         of the filters
 //   products (36, tiles, K)    sums over C of values * weights, which give the outputs
-// The gradient of the filters goes the other way: sums over the tiles of values * values of dy.
+// The gradient of the filters is the reverse: sums over the tiles of values * values of dy.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,10 @@ namespace thimble {
 inline constexpr size_t kWinogradPoints = 36;
 inline constexpr size_t kWinogradTaps = 9;
 inline constexpr int64_t kWinogradOutputs = 4;  // along each side of a tile
-// Channels worked on at a time, at most. Fixed, for it decides the order of additions.
+// Maximum channels processed at a time. Fixed, because it decides the order of additions.
 inline constexpr size_t kWinogradChannels = 128;
 
-// Images (batch, height, width, channels) and how tiles lie on them.
+// Images (batch, height, width, channels) and the positions of tiles on them.
 struct TiledImages {
   int64_t height = 0;
   int64_t width = 0;
@@ -52,17 +52,17 @@ void TransformInputTiles(const float* images, const TiledImages& grid, IndexRang
 void TransformOutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
                                   IndexRange channels, const PointMatrices<float>& values);
 
-// The outputs of each tile, assigned or added to the images.
+// Writes the outputs of each tile to the images, or adds them.
 void TransformOutputTiles(const PointMatrices<const float>& products, const TiledImages& grid,
                           IndexRange tiles, IndexRange channels, bool add, float* images);
 
-// Filters of `rows` input channels for one strip of output channels, to their place in the packed
-// weights. taps: (9, rows, strip width), point matrices (rows, strip width).
+// Transforms the filters of `rows` input channels for one strip of output channels into their place
+// in the packed weights. taps: (9, rows, strip width), point matrices (rows, strip width).
 void TransformWeightStrip(const float* taps, size_t tap_stride, size_t rows,
                           const PointMatrices<float>& weights);
 
-// products = values * weights for all points. Weights of a point are strips of columns one after
-// the other, each (depth, strip width).
+// products = values * weights for all points. Weights of a point are consecutive strips of columns,
+// each (depth, strip width).
 struct TileProducts {
   PointMatrices<const float> values;  // (tiles, depth)
   PointMatrices<const float> weights;
@@ -85,7 +85,7 @@ struct TileSums {
 };
 void AddTileSums(const TileSums& sums);
 
-// Gradients of the nine taps, in the place of the sums of the first nine points.
+// Computes the gradients of the nine taps, which replace the sums of the first nine points.
 void TransformWeightGradients(const PointMatrices<float>& sums, size_t rows, size_t columns);
 
 }  // namespace thimble

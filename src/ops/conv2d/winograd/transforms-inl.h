@@ -2,11 +2,12 @@
 // them to columns, then to rows.
 //
 // Four outputs y of a filter g of three taps over six inputs d are the low coefficients of a
-// product of polynomials, found from its values at six points: y = A' [(G g) * (B' d)], ' for
-// transposed. The points are 0, ±3/4, ±3/2 and infinity: all constants of B and A are then short
-// binary fractions, and rounding errors are about half of those with the usual 0, ±1, ±2, infinity.
+// product of polynomials, found from its values at six points: y = A' [(G g) * (B' d)], where '
+// means transposed. The points are 0, ±3/4, ±3/2 and infinity: all constants of B and A are then
+// short binary fractions, and rounding errors are about half of those with the usual 0, ±1, ±2,
+// infinity.
 
-// Highway's include guard: the file is read again for every target.
+// Highway's include guard: the file is included again for every target.
 #if defined(THIMBLE_OPS_CONV2D_WINOGRAD_TRANSFORMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef THIMBLE_OPS_CONV2D_WINOGRAD_TRANSFORMS_INL_H_
 #undef THIMBLE_OPS_CONV2D_WINOGRAD_TRANSFORMS_INL_H_
@@ -30,7 +31,7 @@ constexpr float kA = 0.75F;
 constexpr float kB = 1.5F;
 constexpr float kA2 = kA * kA;
 constexpr float kB2 = kB * kB;
-// What the values at 0, ±a and ±b are divided by: the product of the distances to the others.
+// Divisors of the values at 0, ±a and ±b: the products of the distances to the other points.
 constexpr double kAtZero = 1.0 / (double{kA2} * double{kB2});
 constexpr double kAtA = 1.0 / (2 * double{kA2} * (double{kA2} - double{kB2}));
 constexpr double kAtB = 1.0 / (2 * double{kB2} * (double{kB2} - double{kA2}));
@@ -141,8 +142,8 @@ struct WeightGradientLine {
   }
 };
 
-// Line applied to columns and rows: load(row, column) gives the input, store(row, column, vector)
-// takes the result.
+// Applies Line to columns and rows: load(row, column) returns the input, store(row, column, vector)
+// stores the result.
 template <class Line, class Tag, class Load, class Store>
 HWY_INLINE void TransformSquare(Tag tag, const Load& load, const Store& store) {
   using V = hn::Vec<Tag>;

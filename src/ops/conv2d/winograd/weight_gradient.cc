@@ -21,13 +21,13 @@ struct Run {
   ThreadPool& pool;
 
   size_t weights() const { return kWinogradTaps * shape.channels * shape.out_channels; }
-  // Where a part's gradient goes: the first one's to the result itself.
+  // The address for a part's gradient; for the first part, the result itself.
   float* PartGradient(size_t part) const {
     if (part == 0) return gradient.weight_gradient;
     return scratch_end - (parts.count - part) * weights();
   }
-  // Thread 0, which always works, has the end of what is not shared, so that the last word is used
-  // also where nothing is shared.
+  // Thread 0, which always has work, uses the end of the private part, so that the last word is
+  // used even if nothing is shared.
   float* ThreadScratchEnd(size_t thread) const {
     return scratch_end - blocks.shared_floats - thread * blocks.floats_per_thread;
   }
@@ -46,7 +46,7 @@ struct BlockMatrices {
   BlockMatrices(const Run& run, const Block& block, size_t thread) {
     const size_t rows = block.channels.size();
     const size_t columns = CeilDivide(block.out_channels.size(), run.strip_width) * run.strip_width;
-    // The line behind the last point's sums is not there.
+    // There is no additional cache line after the last point's sums.
     sums = {nullptr, WinogradPointStride(rows, columns), columns};
     sums.data =
         run.ThreadScratchEnd(thread) - (kWinogradPoints - 1) * sums.point_stride - rows * columns;
@@ -123,7 +123,8 @@ void RunWinogradWeightGradient(const WinogradWeightGradient& gradient, std::span
                 reinterpret_cast<float*>(scratch.data() + scratch.size()),
                 pool};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
-                "{} bytes of scratch, {} needed", scratch.size(), run.blocks.ScratchBytes(threads));
+                "got {} bytes of scratch, expected at least {}", scratch.size(),
+                run.blocks.ScratchBytes(threads));
   const size_t blocks_in = CeilDivide(shape.channels, run.blocks.channels);
   const size_t blocks_out = CeilDivide(shape.out_channels, run.blocks.out_channels);
   pool.Run(num_parts * blocks_in * blocks_out, [&](size_t chunk, size_t thread) {

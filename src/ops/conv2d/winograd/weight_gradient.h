@@ -1,4 +1,4 @@
-// The gradient of 3 x 3 filters with stride 1 by way of tiles.
+// The gradient of 3 x 3 filters with stride 1 by tiles.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct WinogradWeightGradient {
   TiledImages input_grid;
   const float* output_gradient = nullptr;
   TiledImages output_grid;
-  float* weight_gradient = nullptr;  // (K, 9, C), assigned
+  float* weight_gradient = nullptr;  // (K, 9, C), overwritten
   size_t batch = 0;
 
   WinogradShape shape() const {

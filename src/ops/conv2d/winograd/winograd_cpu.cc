@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-// Fewer channels than half a vector are not worth their transforms.
+// With fewer channels than half a vector, the transforms are not worthwhile.
 constexpr int64_t kMinChannels = 8;
 
 std::string_view DeclinesGeometry(const Conv2dGeometry& g) {
@@ -45,7 +45,7 @@ TiledImages OutputOf(const Conv2dGeometry& g) {
           0};
 }
 
-// The geometry of the convolution that takes dy to dx.
+// The geometry of the convolution from dy to dx.
 Conv2dGeometry Backward(const Conv2dGeometry& g) {
   Conv2dGeometry back = g;
   std::swap(back.height, back.out_height);
@@ -76,7 +76,7 @@ void Convolve(const KernelCall& call, const Conv2dGeometry& g, const float* inpu
                          call.scratch, call.pool);
 }
 
-// w (O, 3, 3, C) turned around: (9 * O, C), taps from the last to the first.
+// w (O, 3, 3, C) rotated: (9 * O, C), taps from the last to the first.
 class TurnedWeightPacker {
  public:
   TurnedWeightPacker(const float* w, const Conv2dGeometry& g)

@@ -1,7 +1,7 @@
 // CPU kernels of conv2d and its gradients by Winograd's F(4 x 4, 3 x 3): a quarter of the
-// multiplications for 3 x 3 filters with stride 1. Sums are of other numbers than the plain ones,
-// so results differ by rounding, about twice as far from the exact ones; hence only on demand
-// (--conv winograd).
+// multiplications for 3 x 3 filters with stride 1. It sums different numbers than a plain
+// convolution, so results differ by rounding, with about twice the error; therefore only used with
+// --conv winograd.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,8 @@
 
 namespace thimble {
 
-// Errors are of the size of a whole tile's outputs; on average about twice a plain sum's.
+// Errors scale with the outputs of a whole tile; on average they are about twice those of a plain
+// sum.
 inline constexpr double kWinogradRounding = 4;
 
 struct Conv2dWinogradCpu {

@@ -6,7 +6,7 @@ import statistics
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """One way to train, and the words its worker is started with."""
+    """One way to train, and the arguments of its worker."""
 
     side: str  # "torch" or "thimble"
     name: str
@@ -20,7 +20,7 @@ def torch_setting(layout, batch, compiled=False):
 
 
 def thimble_setting(options, batch):
-    """`options` is what a user wrote behind --thimble; it may name another batch."""
+    """`options` is the argument of --thimble; it may set another batch size."""
     words = tuple(options.split())
     if "--batch" not in words:
         words = ("--batch", str(batch)) + words
@@ -28,25 +28,25 @@ def thimble_setting(options, batch):
 
 
 def parse_batches(text):
-    """ "50,100" to [50, 100]; ValueError in words where it is something else."""
+    """Parses "50,100" to [50, 100]; raises ValueError with a message for anything else."""
     try:
         batches = [int(part) for part in text.split(",")]
     except ValueError:
         batches = []
     if not batches or min(batches) < 1:
-        raise ValueError(f"{text}: expected batch sizes, as 50,100")
+        raise ValueError(f"{text}: expected batch sizes such as 50,100")
     return batches
 
 
 def best_first(speeds):
-    """Settings of {setting: images per second, or None where it failed}, fastest first."""
+    """Settings of {setting: images per second, or None if it failed}, fastest first."""
     worked = [setting for setting, speed in speeds.items() if speed is not None]
     return sorted(worked, key=lambda setting: -speeds[setting])
 
 
 def compile_candidates(eager_speeds, layouts):
-    """torch.compile takes minutes: it is tried in each layout at the batch that was fastest there
-    without it."""
+    """torch.compile takes minutes: it is tried for each layout only at the batch size that was
+    fastest without it."""
     candidates = []
     for layout in layouts:
         words = ("--layout", layout)
@@ -70,8 +70,7 @@ def summarize(speeds):
 
 
 def compare(speeds):
-    """Rows {setting, summary, ratio} from {setting: [images per second of each round]}; the ratio is
-    to the fastest PyTorch by median, None where there is no PyTorch."""
+    """Rows {setting, summary, ratio} from {setting: [images per second of each round]}; the ratio is to the fastest PyTorch by median, None if there is no PyTorch."""
     summaries = {setting: summarize(rounds) for setting, rounds in speeds.items()}
     torch = [summary.median for setting, summary in summaries.items() if setting.side == "torch"]
     return [
@@ -85,7 +84,7 @@ def compare(speeds):
 
 
 def format_table(header, rows):
-    """Plain text: the first column left, the others right."""
+    """Plain text: the first column aligned left, the others right."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     text = ""
@@ -112,7 +111,7 @@ def format_search(speeds, errors):
         [setting.name, "-" if speed is None else f"{speed:.1f}", errors.get(setting, "")]
         for setting, speed in speeds.items()
     ]
-    # What went wrong is read like a sentence, so it is aligned left, behind the figures.
+    # Errors are sentences, so they are aligned left, after the figures.
     width = max((len(row[2]) for row in rows), default=0)
     rows = [[name, speed, error.ljust(width)] for name, speed, error in rows]
     return format_table(["first look", "images/s", ""], rows)

@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::string_view kHelp =
     R"(thimble_kernel_bench [options of `thimble train`] [--benchmark_...]
-Times the CPU's kernels of a training step, each distinct call alone.
-  --model M --batch B --threads T (2) --scratch BYTES --simd TARGET ...   say what is planned
-  --benchmark_filter=REGEX, --benchmark_min_time=S, --benchmark_format=json, ...   Google Benchmark's
+Times the CPU kernels of a training step, each distinct call alone.
+  --model M --batch B --threads T (2) --scratch BYTES --simd TARGET ...   options of the plan
+  --benchmark_filter=REGEX, --benchmark_min_time=S, --benchmark_format=json, ...   Google Benchmark
 )";
 
-// Train options in front, Google Benchmark's behind.
+// Options of `thimble train` in `config`, those of Google Benchmark in `rest`.
 struct KernelBenchArguments {
   TrainConfig config = BenchDefaults();
   std::vector<std::string> rest;
@@ -45,7 +45,7 @@ Result<KernelBenchArguments> ParseArguments(const std::vector<std::string>& argu
   return parsed;
 }
 
-// What the benchmarks share; outlives them.
+// Data shared by the benchmarks; outlives them.
 struct Bench {
   KernelLimits limits;
   std::vector<KernelCase> cases;
@@ -53,8 +53,8 @@ struct Bench {
   ThreadPool pool;
 };
 
-// Runs `work` for as long as Google Benchmark wants; seconds per run. Rates are made from it and
-// not left to Google Benchmark, which would print shares of a peak as "per second".
+// Runs `work` for as long as Google Benchmark asks; returns seconds per run. Rates are computed
+// here, because Google Benchmark would print fractions of a peak as "per second".
 double SecondsPerRun(benchmark::State& state, FunctionRef<void()> work) {
   const auto begin = std::chrono::steady_clock::now();
   for (auto _ : state) work();
@@ -65,7 +65,7 @@ double SecondsPerRun(benchmark::State& state, FunctionRef<void()> work) {
 void RunCase(benchmark::State& state, const KernelCase& the_case, Bench& bench) {
   const auto memory = KernelMemory::Create(the_case, bench.limits);
   if (!memory.ok()) return state.SkipWithError(memory.error().message.c_str());
-  memory->Run(the_case, bench.pool);  // brings the pages in
+  memory->Run(the_case, bench.pool);  // touches the pages
   const double seconds = SecondsPerRun(state, [&] { memory->Run(the_case, bench.pool); });
   const double flops_per_second = static_cast<double>(the_case.cost.flops) / seconds;
   const double bytes_per_second = static_cast<double>(the_case.cost.bytes) / seconds;
@@ -121,9 +121,9 @@ void AddContext(const TrainConfig& config, const Bench& bench) {
       "copy", fmt::format("{:.1f} GB/s", bench.peaks.copied_bytes_per_second / 1e9));
 }
 
-// False where Google Benchmark does not know a flag; it says so itself.
+// False if Google Benchmark rejects a flag, which it reports itself.
 bool InitializeGoogleBenchmark(const std::vector<std::string>& arguments) {
-  static std::vector<std::string> flags;  // it keeps pointers to them
+  static std::vector<std::string> flags;  // Google Benchmark keeps pointers to them
   flags = arguments;
   flags.insert(flags.begin(), "thimble_kernel_bench");
   std::vector<char*> words;
@@ -137,8 +137,8 @@ bool InitializeGoogleBenchmark(const std::vector<std::string>& arguments) {
 Result<void> RunBench(const KernelBenchArguments& arguments) {
   if (DeviceOf(arguments.config) != DeviceKind::kCpu) {
     return BadInput(
-        fmt::format("--device {}: kernels are timed alone on the CPU only; "
-                    "thimble_step_bench --ops has those of a GPU",
+        fmt::format("--device {}: single kernels are timed only on the CPU; "
+                    "use thimble_step_bench --ops for a GPU",
                     arguments.config.device));
   }
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program, PlanForBench(arguments.config));

@@ -17,7 +17,7 @@ std::string ShapeName(const std::vector<Shape>& shapes) {
   return fmt::format("{}", fmt::join(names, "_"));
 }
 
-// Whole-number attributes that are not the op's default: ",stride=2".
+// Integer attributes that differ from the op's default: ",stride=2".
 std::string AttributeName(const OpDef& op, const Attributes& attributes) {
   std::string text;
   for (const auto& [name, value] : attributes.entries()) {

@@ -18,7 +18,8 @@ struct KernelCase {
   std::vector<Shape> inputs;
   std::vector<Shape> outputs;
   Attributes attributes;
-  std::vector<std::pair<size_t, size_t>> in_place;  // (output, input) at one address in the plan
+  std::vector<std::pair<size_t, size_t>>
+      in_place;  // (output, input) that share an address in the plan
   NodeCost cost;
   int64_t calls_per_step = 0;
 
@@ -26,7 +27,7 @@ struct KernelCase {
 };
 
 // Every distinct call of the plan, in its order, for each kernel that accepts it. The reference is
-// there only where an op has nothing else. Calls that differ in fractional attributes alone
+// included only if an op has no other kernel. Calls that differ only in fractional attributes
 // (epsilon, weight decay) are the same work and count as one.
 std::vector<KernelCase> DistinctKernelCases(const Plan& plan, const OpRegistry& ops);
 

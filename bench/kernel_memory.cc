@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// Looks random, and is the same in every run.
+// Pseudo-random, the same in every run.
 uint32_t MixedBits(size_t index) {
   uint32_t bits = static_cast<uint32_t>(index) * 2654435761U;
   bits ^= bits >> 15;

@@ -1,4 +1,4 @@
-// KernelMemory: one block with the inputs, outputs and scratch of a kernel, as an arena has them.
+// KernelMemory: one block with the inputs, outputs and scratch of a kernel, as in an arena.
 #pragma once
 
 #include <span>
@@ -14,11 +14,11 @@ namespace thimble {
 class KernelMemory {
  public:
   // Tensors of rank 2 and more get numbers in [-1, 1); vectors (scales, variances, the learning
-  // rate) are 1, so that a kernel that works in place keeps its numbers ordinary however often it
-  // runs. Labels are 0, a class that is always there.
+  // rate) are 1, so that the numbers of a kernel that works in place stay ordinary over many runs.
+  // Labels are 0, a class that always exists.
   static Result<KernelMemory> Create(const KernelCase& the_case, const KernelLimits& limits);
 
-  // `the_case` must be the one it was made for.
+  // `the_case` must be the one passed to Create.
   void Run(const KernelCase& the_case, ThreadPool& pool) const;
 
   std::span<const TensorView> inputs() const { return inputs_; }

@@ -21,7 +21,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 // Twelve chains hide a latency of 4 cycles on up to three units, and with the two constants fit the
 // 16 registers of AVX2. Variables instead of an array, so that no compiler keeps them in memory.
-// Writes one vector to `sum`, so that none of them is for nothing; returns operations per round.
+// Writes one vector to `sum`, so that the chains are not optimized away; returns operations per
+// round.
 size_t FmaChains(int64_t rounds, float* sum) {
   const hn::ScalableTag<float> tag;
   const auto factor = hn::Set(tag, 0.75F);  // numbers converge to 1: neither huge nor denormal
@@ -62,15 +63,15 @@ namespace {
 
 HWY_EXPORT(FmaChains);
 
-// Each of the two arrays. Several times what one group of cores caches today.
+// Size of each of the two arrays: several times the cache of one group of cores today.
 constexpr size_t kArrayBytes = size_t{128} << 20;
 
 double SecondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-// The highest work per second of calls of work(), made for some time: long enough that in one of
-// them nobody else had the cores.
+// The highest rate of work() over many calls: enough that at least one runs without interference
+// from other processes.
 double BestRate(FunctionRef<double()> work) {
   constexpr double kSeconds = 0.4;
   constexpr int kMinRuns = 3;
@@ -86,7 +87,7 @@ double BestRate(FunctionRef<double()> work) {
 
 }  // namespace
 
-// Tensor cores are for convolutions: linear layers and all that is no product is in fp32.
+// Only convolutions use tensor cores: linear layers and everything else compute in fp32.
 double MachinePeaks::LimitSeconds(std::string_view op, const NodeCost& cost) const {
   const bool on_tensor_cores = tf32_flops_per_second > 0 && op.starts_with("conv2d");
   const double peak = on_tensor_cores ? tf32_flops_per_second : flops_per_second;
@@ -102,13 +103,13 @@ double RunFmaChains(ThreadPool& pool, int64_t rounds) {
   pool.Run(num_threads, [&](size_t chunk, size_t /*thread*/) {
     flops_per_round[chunk] = HWY_DYNAMIC_DISPATCH(FmaChains)(rounds, &sums[chunk * kMaxLanes]);
   });
-  THIMBLE_CHECK(sums[0] > 0, "twelve positive numbers add up to {}", sums[0]);
+  THIMBLE_CHECK(sums[0] > 0, "expected a positive sum of the chains, got {}", sums[0]);
   return static_cast<double>(num_threads * flops_per_round[0]) * static_cast<double>(rounds);
 }
 
 Result<CopyArrays> CopyArrays::Create(ThreadPool& pool) {
   THIMBLE_ASSIGN_OR_RETURN(Arena arena, Arena::Map(2 * kArrayBytes));
-  std::memset(arena.bytes().data(), 1, arena.bytes().size());  // brings the pages in
+  std::memset(arena.bytes().data(), 1, arena.bytes().size());  // touches the pages
   CopyArrays arrays(std::move(arena));
   arrays.Copy(pool);
   return arrays;

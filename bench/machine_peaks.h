@@ -1,5 +1,5 @@
-// What the machine can do at most: the roofs that kernels are compared with. Measured, not looked
-// up: clock rates, SIMD units and memory differ between machines that share a name.
+// The peak rates of the machine, with which kernels are compared. Measured, not looked up: clock
+// rates, SIMD units and memory differ between machines of the same name.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace thimble {
 struct MachinePeaks {
   double flops_per_second = 0;         // fp32: fused multiply-adds in registers; one counts as two
   double copied_bytes_per_second = 0;  // of memory; read and written bytes both count
-  double tf32_flops_per_second = 0;    // of tensor cores; 0 where convolutions are computed in fp32
+  double tf32_flops_per_second = 0;    // of tensor cores; 0 if convolutions are computed in fp32
 
   // The shortest time in which an op can do this much work, in seconds.
   double LimitSeconds(std::string_view op, const NodeCost& cost) const;
@@ -30,7 +30,7 @@ double RunFmaChains(ThreadPool& pool, int64_t rounds);
 class CopyArrays {
  public:
   static Result<CopyArrays> Create(ThreadPool& pool);
-  // Copies one onto the other, each thread its part. Returns bytes read and written.
+  // Copies one to the other, each thread a part. Returns bytes read and written.
   double Copy(ThreadPool& pool);
 
  private:
@@ -41,9 +41,9 @@ class CopyArrays {
 // Rounds of RunFmaChains that last a few milliseconds.
 inline constexpr int64_t kFmaRounds = 1'000'000;
 
-// Of the CPU: the best of many runs with all threads of the pool; takes about a second.
+// Measures the CPU: the best of many runs with all threads of the pool; takes about a second.
 Result<MachinePeaks> MeasureMachinePeaks(ThreadPool& pool);
-// Of the GPU, for convolutions in TF32 or in fp32; see MeasureGpuPeaks for what it needs.
+// Measures the GPU, for convolutions in TF32 or in fp32; see MeasureGpuPeaks for its requirements.
 MachinePeaks MeasureMachinePeaksOfGpu(bool tf32);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Times whole training steps on made images and tells which op takes how long; bench/README.md.
+// Times whole training steps on generated images, and each op; see bench/README.md.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -16,12 +16,12 @@ namespace {
 
 constexpr std::string_view kHelp =
     R"(thimble_step_bench [--seconds S] [--ops] [--serve] [any option of `thimble train`]
-Times training steps on made images; prints one line of JSON with the median step.
+Times training steps on generated images; prints one line of JSON with the median step.
   --seconds S  measure for about this long (10), at least 3 steps, on a GPU 60
   --steps N    measure exactly this many steps instead
-  --ops        also a table: time per op beside what the machine would allow
+  --ops        also print a table: time per op and the machine's limit
   --serve      measure once per line of standard input until it ends; a number in the line replaces
-               --seconds. So two programs can be timed in turn.
+               --seconds. This allows timing two programs alternately.
   --model, --batch, --device, --math, --threads (2), --scratch, --simd, --nesterov, ...: see
                `thimble train --help`
 )";

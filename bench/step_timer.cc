@@ -24,7 +24,7 @@ double SecondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-// Of `left` steps in groups of at most `most` that are nearly equal.
+// Size of the next group if `left` steps are divided into nearly equal groups of at most `most`.
 size_t StepsOfNextGroup(size_t left, size_t most) {
   const size_t groups = (left - 1) / most + 1;
   return (left - 1) / groups + 1;
@@ -39,7 +39,8 @@ struct OpRow {
   NodeCost cost;
 };
 
-// Adds the ops of a plan that runs so often in a step; `seconds` are of all these runs.
+// Adds the ops of a plan that runs `runs` times in a step; `seconds` are for all these runs
+// together.
 void AddPlan(const Plan& plan, int64_t runs, const std::vector<double>& seconds,
              const MachinePeaks& peaks, std::map<std::string, OpRow>& by_op) {
   for (size_t step = 0; step < seconds.size(); ++step) {
@@ -103,12 +104,12 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
       step_(program_, *executor_) {
   InitializeResidents(*executor_, program_.inits, config_.seed);
   ForgetOps();
-  // The first run is audited; in the second one a device may record what it repeats ever after.
+  // The first run is audited; in the second one a device may record the work that it then repeats.
   RunGroup(2);
 }
 
 size_t StepTimer::steps_per_group() const {
-  // So many that the host's first launch and last wait do not count.
+  // Enough that the host's first launch and last wait do not matter.
   constexpr size_t kStepsInFlight = 20;
   return executor_->device().runs_in_flight() > 1 ? kStepsInFlight : 1;
 }
@@ -154,7 +155,7 @@ void StepTimer::Measure(double seconds) {
 
 void StepTimer::MeasureOps() {
   constexpr size_t kOpSteps = 20;
-  // Work for the device while the host launches op by op: so no op waits for the host.
+  // Keeps the device busy while the host launches op by op, so that no op waits for the host.
   constexpr size_t kStepsAhead = 4;
   if (steps_per_group() == 1) return;
   ForgetOps();

@@ -1,8 +1,8 @@
-// StepTimer: runs training steps on made images and measures how long they and their ops take.
+// StepTimer: runs training steps on generated images and measures the time of steps and ops.
 //
-// A device that works by itself is given groups of steps, so that it never waits for the host, and
-// a group is timed as a whole: the steps are those of training. How long each op takes is found out
-// in further steps, with times taken between the ops. On the CPU every step tells both.
+// An asynchronous device gets groups of steps, so that it never waits for the host, and a group is
+// timed as a whole, as in training. The time of each op is measured in additional steps, with
+// timestamps between the ops. On the CPU every step gives both.
 #pragma once
 
 #include <memory>
@@ -23,19 +23,20 @@ class StepTimer {
   // Plans, maps the arena and warms up.
   static Result<StepTimer> Create(const TrainConfig& config);
 
-  // Steps for about `seconds`, at least kMinGroups groups; exactly config.steps where that is above
-  // 0.
+  // Runs steps for about `seconds`, at least kMinGroups groups; exactly config.steps if that is
+  // above 0.
   void Measure(double seconds);
-  static constexpr size_t kMinGroups = 3;  // of fewer there is no median
+  static constexpr size_t kMinGroups = 3;  // fewer give no useful median
   // Times the ops for OpTable, if Measure has not.
   void MeasureOps();
 
-  // What Measure found: model, settings, steps, milliseconds, images per second; one line of JSON.
+  // The results of Measure: model, settings, steps, milliseconds, images per second; one line of
+  // JSON.
   std::string ToJson() const;
-  // Time per op, longest first, beside what the machine would allow. Requires MeasureOps.
+  // Time per op, longest first, and the machine's limits. Requires MeasureOps.
   std::string OpTable(const MachinePeaks& peaks) const;
 
-  // Of what the steps run on.
+  // The peaks of the device that the steps run on.
   Result<MachinePeaks> MeasurePeaks();
 
  private:
@@ -44,7 +45,7 @@ class StepTimer {
   size_t steps_per_group() const;
   void Enqueue(size_t steps);
   void ForgetOps();
-  // Both return how long it took.
+  // Both return the seconds taken.
   double RunGroup(size_t steps);
   double RunTimedStep();
   std::string Limits(const MachinePeaks& peaks) const;

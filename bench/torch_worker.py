@@ -1,8 +1,8 @@
 """Times training steps in PyTorch, as thimble_step_bench --serve does in Thimble.
 
 Started by compare_torch. Waits for lines on standard input, each the number of seconds to measure;
-answers each with one line of JSON. The first line it prints, before any is asked for, says what it
-is, or holds "error" where it cannot work.
+answers each with one line of JSON. Before that it prints one line that describes it, or
+contains "error" if it cannot work.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import time
 
 TOOLS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools")
-MIN_STEPS = 3  # of fewer there is no median
+MIN_STEPS = 3  # fewer give no useful median
 
 
 def parse_arguments():
@@ -27,7 +27,7 @@ def parse_arguments():
 
 
 def make_optimizer(torch, parameters):
-    """Fused into one pass where this PyTorch can do that on the CPU."""
+    """Fused into one pass if this PyTorch supports that on the CPU."""
     options = {"lr": 0.01, "momentum": 0.9, "weight_decay": 5e-4, "nesterov": True}
     parameters = list(parameters)
     try:
@@ -37,7 +37,7 @@ def make_optimizer(torch, parameters):
 
 
 def make_step(torch, options):
-    """A function that does one update on images that stay in memory."""
+    """Returns a function that does one update on images that stay in memory."""
     sys.path.insert(0, TOOLS)
     from torch_wide_resnet import make_wide_resnet
 
@@ -82,7 +82,7 @@ def main():
         step = make_step(torch, options)
         for _ in range(2):  # compiles, allocates, fills caches
             step()
-    except Exception as error:  # whatever a compiler may throw
+    except Exception as error:  # a compiler may throw anything
         first_line = (str(error).strip().splitlines() or [""])[0]
         say(error=f"{type(error).__name__}: {first_line}")
         return 1

@@ -14,7 +14,7 @@ Result<void> ReadTrainFlag(const std::vector<std::string>& arguments, size_t* in
                            TrainConfig& config) {
   const std::string& flag = arguments[*index];
   const Option* option = flag.starts_with("--") ? FindOption(flag.substr(2)) : nullptr;
-  if (option == nullptr) return BadInput(fmt::format("{}: no such option (see --help)", flag));
+  if (option == nullptr) return BadInput(fmt::format("{}: unknown option (see --help)", flag));
   if (option->kind == OptionKind::kSwitch) return option->set(config, "true");
   if (*index + 1 == arguments.size()) return BadInput(fmt::format("{}: expected a value", flag));
   return option->set(config, arguments[++*index]);

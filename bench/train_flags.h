@@ -1,4 +1,4 @@
-// Options of `thimble train` on the command lines of the benchmarks, which say what is planned.
+// Options of `thimble train` on the command lines of the benchmarks; they determine the plan.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-# Warnings and sanitizers, as one interface target that every target of ours links.
+# Warnings and sanitizers, as one interface target that all our targets link.
 add_library(thimble_options INTERFACE)
 target_compile_options(thimble_options INTERFACE -Wall -Wextra -Wshadow -Wconversion
   -Wno-sign-conversion $<$<BOOL:${THIMBLE_WERROR}>:-Werror>)

@@ -8,7 +8,7 @@ set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/thimble)
 install(TARGETS thimble EXPORT thimbleTargets ARCHIVE)
 install(EXPORT thimbleTargets NAMESPACE thimble:: DESTINATION ${package_folder})
 
-# Not for users: what is read once per SIMD target, the insides of each op, parts of parsers.
+# Internal headers are excluded: those included once per SIMD target, those of single ops, parsers.
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/ DESTINATION include/thimble
   FILES_MATCHING PATTERN "*.h"
   PATTERN "*-inl.h" EXCLUDE

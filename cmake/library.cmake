@@ -4,38 +4,38 @@ file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
 file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/include/thimble SYMBOLIC)
 
 file(GLOB_RECURSE THIMBLE_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cc)
-# Counting malloc replaces malloc for a whole program: programs of ours link it, the library does not.
+# The malloc counter replaces malloc for a whole program: our programs link it, the library does not.
 list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "malloc_interposer\\.cc$")
-# With CUDA the folders named so (GPU code has its own list below); without, a file that says so.
+# With CUDA, the folders named cuda/ (GPU code has its own list below); without, a stub.
 if(THIMBLE_WITH_CUDA)
   list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/device/without_cuda/")
 else()
   list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "/src/(device|ops/[^/]+)/cuda/[^/]+$")
 endif()
 
-# How all of it is compiled.
+# Compile settings for all of it.
 add_library(thimble_settings INTERFACE)
 target_link_libraries(thimble_settings INTERFACE thimble_options nlohmann_json::nlohmann_json)
 target_include_directories(thimble_settings INTERFACE ${CMAKE_BINARY_DIR}/include)
 target_include_directories(thimble_settings SYSTEM INTERFACE ${HIGHWAY_INCLUDE_DIR} ${FMT_INCLUDE_DIR}
   ${TOMLPLUSPLUS_INCLUDE_DIR})
-# SIMD targets: SSE4 as the floor of every 64-bit PC since 2008, AVX2, AVX-512; NEON elsewhere. The
-# others Highway knows (SSSE3, AVX3_DL) would only add compile time.
+# SIMD targets: SSE4 as the baseline of every 64-bit PC since 2008, AVX2, AVX-512; NEON elsewhere. The
+# other targets of Highway (SSSE3, AVX3_DL) would only add compile time.
 target_compile_definitions(thimble_settings INTERFACE
   "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)" $<$<BOOL:${THIMBLE_WITH_CUDA}>:THIMBLE_WITH_CUDA>)
-# A product may be contracted to a fused multiply-add only where the source says so (hn::MulAdd), or
-# results would differ between the compiler's moods.
+# A product may be contracted to a fused multiply-add only where the source says so (hn::MulAdd);
+# otherwise results would depend on the compiler's choices.
 target_compile_options(thimble_settings INTERFACE -ffp-contract=off)
 # Complex numbers occur in gradient checks alone, where they are finite: products need not look for
 # infinities, which takes longer than the product.
 target_compile_options(thimble_settings INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fcx-limited-range>)
 
 # Compiled once instead of in every source; each header still includes what it needs (the target
-# thimble_headers_alone proves it).
+# thimble_headers_alone checks it).
 set(THIMBLE_COMMON_HEADERS <fmt/format.h> <algorithm> <functional> <map> <memory> <optional> <set>
   <span> <string> <string_view> <utility> <variant> <vector>)
 
-# Nobody waits for what these do: less optimisation saves more time than it costs.
+# These are not performance-critical: less optimisation saves more compile time than it costs.
 set(THIMBLE_LIGHT_SOURCES ${THIMBLE_SOURCES})
 list(FILTER THIMBLE_LIGHT_SOURCES INCLUDE REGEX "/src/(grad|model|program|report|train)/")
 list(REMOVE_ITEM THIMBLE_SOURCES ${THIMBLE_LIGHT_SOURCES})
@@ -52,7 +52,7 @@ target_compile_features(thimble PUBLIC cxx_std_20)
 target_link_libraries(thimble PUBLIC Threads::Threads PRIVATE $<BUILD_INTERFACE:thimble_settings>)
 target_precompile_headers(thimble PRIVATE ${THIMBLE_COMMON_HEADERS})
 
-# One source knows the version: a new one rebuilds nothing else.
+# Only one source depends on the version, so that a new version rebuilds nothing else.
 set(gpu_code none)
 if(THIMBLE_WITH_CUDA)
   set(gpu_code ${THIMBLE_CUDA_ARCHITECTURES})
@@ -65,24 +65,24 @@ if(THIMBLE_WITH_CUDA)
 endif()
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/version.cc PROPERTIES
   COMPILE_DEFINITIONS "THIMBLE_VERSION=\"${PROJECT_VERSION}\";THIMBLE_GPU_CODE=\"${gpu_code}\"")
-# fmt in the form of headers alone, which no other source sees.
+# This source uses fmt header-only; no other does.
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/fmt_library.cc PROPERTIES
   SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
 
-# Several sources as one take half of the time. Not those of kernels: Highway reads each several
-# times, and their names are alike.
+# A unity build takes half the time. Kernels are excluded: Highway includes each several times, and
+# their names would clash.
 set_target_properties(thimble thimble_light PROPERTIES UNITY_BUILD ${THIMBLE_UNITY})
 set(alone ${THIMBLE_SOURCES})
 list(FILTER alone INCLUDE REGEX "/src/(ops|device)/")
 set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
-# GPU code is made apart: it sees nothing of the libraries that the rest is built with.
+# GPU code is compiled separately: it uses none of the libraries of the rest.
 if(THIMBLE_WITH_CUDA)
   file(GLOB_RECURSE THIMBLE_GPU_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src
     ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cu)
   # nvcc reads the headers of the library once for each source and architecture, which takes longer
-  # than the code of most ops: all but the largest are compiled as one source, in which no two of
-  # them may use one name.
+  # than the code of most ops: all but the largest are compiled as one source, in which all
+  # names must be unique.
   set(small_sources ${THIMBLE_GPU_SOURCES})
   list(FILTER small_sources EXCLUDE REGEX "^ops/conv2d/|/batch_norm_grad_cuda\\.cu$")
   list(REMOVE_ITEM THIMBLE_GPU_SOURCES ${small_sources})
@@ -94,14 +94,14 @@ if(THIMBLE_WITH_CUDA)
   add_library(thimble_gpu_code OBJECT ${THIMBLE_GPU_SOURCES} ${small_unit})
   target_include_directories(thimble_gpu_code PRIVATE ${CMAKE_BINARY_DIR}/include)
   # The same rules as for the rest: a product is fused with a sum only where the source says fmaf, on
-  # both sides, and the compiler of the host gets the warnings of compile_options.cmake.
+  # host and device, and the host compiler gets the warnings of compile_options.cmake.
   target_compile_options(thimble_gpu_code PRIVATE --fmad=false -Xcompiler=-ffp-contract=off
     -Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-Wno-sign-conversion --expt-relaxed-constexpr
     -lineinfo $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
   target_sources(thimble PRIVATE $<TARGET_OBJECTS:thimble_gpu_code>)
   target_include_directories(thimble_settings SYSTEM INTERFACE
     ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
-  # Of thimble_settings, and of everybody else who includes op_def.h.
+  # Also defined for every other target that includes op_def.h.
   target_compile_definitions(thimble INTERFACE THIMBLE_WITH_CUDA)
   find_package(CUDAToolkit REQUIRED)
   target_link_libraries(thimble PUBLIC CUDA::cudart_static)

@@ -1,4 +1,4 @@
-// What each reader promises of its errors.
+// What the errors of every reader must satisfy.
 #pragma once
 
 #include <string_view>
@@ -9,15 +9,17 @@
 
 namespace thimble {
 
-// The input is to blame; the message is one line of text, begins with the place and is short enough
-// to be read, whatever the input was.
+// Checks that the error is kBadInput and that, for any input, the message is one short line of text
+// that begins with `place`.
 inline void CheckError(const Error& error, std::string_view place) {
   constexpr size_t kMostBytes = 2000;
-  THIMBLE_CHECK(error.kind == ErrorKind::kBadInput, "not bad input: {}", error.message);
-  THIMBLE_CHECK(error.message.starts_with(place), "no place: {}", error.message);
-  THIMBLE_CHECK(error.message.size() < kMostBytes, "{} bytes of error", error.message.size());
-  THIMBLE_CHECK(error.message.find('\n') == std::string::npos, "more than one line");
-  THIMBLE_CHECK(IsUtf8(error.message), "an error that is no text");
+  THIMBLE_CHECK(error.kind == ErrorKind::kBadInput, "the error is not kBadInput: {}",
+                error.message);
+  THIMBLE_CHECK(error.message.starts_with(place), "the error does not begin with the place: {}",
+                error.message);
+  THIMBLE_CHECK(error.message.size() < kMostBytes, "the error has {} bytes", error.message.size());
+  THIMBLE_CHECK(error.message.find('\n') == std::string::npos, "the error has more than one line");
+  THIMBLE_CHECK(IsUtf8(error.message), "the error is not UTF-8");
 }
 
 }  // namespace thimble

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* kModel = "wrn-10-1";
 constexpr std::byte kUntouched{0x5a};
 
-// Where a checkpoint is loaded to: each kind of tensor and layout.
+// The destination of a checkpoint: every kind of tensor and layout.
 struct Network {
   std::array<std::byte, 256> arena;
   std::array<StoredTensor, 4> tensors = {
@@ -46,10 +46,10 @@ bool Load(const std::string& folder) {
   if (!info.ok()) CheckError(info.error(), path);
   if (!loaded.ok()) {
     CheckError(loaded.error(), path);
-    THIMBLE_CHECK(network.untouched(), "refused, yet something was loaded");
+    THIMBLE_CHECK(network.untouched(), "a rejected checkpoint changed a tensor");
     return false;
   }
-  THIMBLE_CHECK(info.ok() && info->has_value() && **info == *loaded, "read in two ways");
+  THIMBLE_CHECK(info.ok() && info->has_value() && **info == *loaded, "two ways of reading differ");
   THIMBLE_CHECK(loaded->step >= 0 && loaded->model == kModel, "step {}", loaded->step);
   if (const auto state = RunStateFromJson(loaded->progress_json); !state.ok()) {
     CheckError(state.error(), "progress");

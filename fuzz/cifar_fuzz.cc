@@ -1,5 +1,6 @@
 // Feeds arbitrary bytes to the reader of CIFAR files and reads every image it accepts. The first
-// byte says which version it is and which of its files the others are; the other files are good.
+// byte selects the version and the file that the remaining bytes replace; the other files are
+// valid.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,7 +18,7 @@ constexpr std::array kFiles10 = {"data_batch_1.bin", "data_batch_2.bin", "data_b
                                  "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"};
 constexpr std::array kFiles100 = {"train.bin", "test.bin"};
 
-// Writes a good file of one image for each name but the one at `place`, which gets the bytes.
+// Writes a valid file of one image for each name, except the one at `place`, which gets the bytes.
 template <size_t size>
 void WriteFiles(const ScratchFolder& folder, const std::array<const char*, size>& names,
                 size_t record_bytes, size_t place, std::string_view bytes) {
@@ -30,7 +31,7 @@ void ReadEverything(const ImageDataset& images) {
   std::vector<uint8_t> pixels(static_cast<size_t>(images.format().image_bytes()));
   for (int64_t index = 0; index < images.size(); ++index) {
     int32_t label = -1;
-    THIMBLE_CHECK(images.Read(index, pixels, label).ok(), "accepted, then refused");
+    THIMBLE_CHECK(images.Read(index, pixels, label).ok(), "an accepted image cannot be read");
     THIMBLE_CHECK(label >= 0 && label < images.format().classes, "label {}", label);
   }
 }

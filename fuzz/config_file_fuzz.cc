@@ -1,5 +1,5 @@
-// Feeds arbitrary text to the reader of config files. What it accepts is written as the run folder
-// has it and read again: nothing may change on the way.
+// Feeds arbitrary text to the reader of config files. Accepted files are written as in a run folder
+// and read again: nothing may change.
 #include <cstddef>
 #include <cstdint>
 #include <string>

@@ -1,8 +1,8 @@
-// A mutator that begins again, now and then, from what this very program writes: inputs do not grow
-// stale when a format changes. And files that carry a checksum get the right one after most
-// mutations: a file that vouches for its bytes is no reason to trust them.
+// A mutator that sometimes restarts from a file that this program writes, so that inputs stay
+// current when a format changes. After most mutations it also corrects the file's checksum, because
+// a correct checksum is no reason to trust the content.
 //
-// For one source per target; needs a function FreshInput in namespace thimble.
+// Included by one source per target, which must define FreshInput in namespace thimble.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,11 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* bytes, size_t size, size_t max_size)
 
 namespace thimble {
 
-// What a reader must accept.
+// An input that the reader must accept.
 std::string FreshInput();
 
-// CRC-64 as in xz, bit by bit; on its own, so that it also checks that of the library.
+// CRC-64 as in xz, bit by bit; independent of the library's implementation, so that it also checks
+// that one.
 inline uint64_t PlainCrc64(std::string_view bytes) {
   constexpr uint64_t kPolynomial = 0xc96c5795d7870f42;
   uint64_t state = ~uint64_t{0};
@@ -31,7 +32,7 @@ inline uint64_t PlainCrc64(std::string_view bytes) {
 }
 
 // The bytes with the right checksum in their seal ("crc64:" and 16 digits; it is over all bytes,
-// with zeros for the digits), or as they are where they have none.
+// with zeros for the digits), or unchanged if they have none.
 inline std::string Resealed(std::string bytes) {
   constexpr std::string_view kMark = "crc64:";
   constexpr std::string_view kInMetadata = "\"thimble.checksum\":\"";  // of safetensors files

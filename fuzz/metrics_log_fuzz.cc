@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-// As the report draws them: on an axis of its own choice, from zero, and as shares.
+// Draws them as the report does: with an automatic axis, an axis from zero, and as shares.
 void Draw(const std::vector<CurvePoint>& points) {
   for (const std::string unit : {"", "%"}) {
     for (const bool from_zero : {false, true}) {
@@ -19,7 +19,7 @@ void Draw(const std::vector<CurvePoint>& points) {
       THIMBLE_CHECK(!CurvePlot(chart, 400).File().empty(), "no plot");
     }
   }
-  THIMBLE_CHECK(ThinnedOut(points, 8).size() <= points.size(), "more than there were");
+  THIMBLE_CHECK(ThinnedOut(points, 8).size() <= points.size(), "thinning added points");
 }
 
 void ReadAndDraw(std::string_view text) {

@@ -17,10 +17,10 @@ namespace {
 
 constexpr const char* kPath = "f.toml";
 constexpr int64_t kBatch = 2;
-// Building takes a time that grows with the square of the layers.
+// Building takes time quadratic in the number of layers.
 constexpr size_t kMaxBuiltLayers = 500;
 
-// Sums that later stages form without checks.
+// Checks the sums that later stages compute without overflow checks.
 void AddUp(const Graph& graph) {
   int64_t flops = 0;
   size_t bytes = 0;
@@ -42,7 +42,7 @@ void BuildEverything(const ModelFile& file) {
       CheckError(network.error(), kPath);
       continue;
     }
-    THIMBLE_CHECK(VerifyGraph(network->graph, BuiltinOps()).ok(), "not a graph");
+    THIMBLE_CHECK(VerifyGraph(network->graph, BuiltinOps()).ok(), "the graph is invalid");
     AddUp(network->graph);
   }
 }

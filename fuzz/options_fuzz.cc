@@ -1,5 +1,5 @@
-// Feeds arbitrary text to the small languages that options are written in. The first byte chooses
-// one: first those that have a reader of their own, then the options of the table.
+// Feeds arbitrary text to the parsers of option values. The first byte selects one: first those
+// with their own parser, then the options of the table.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +20,10 @@
 namespace thimble {
 namespace {
 
-// Texts of options stand in messages as they are; the command line makes one line of them.
+// Messages quote option values verbatim; the command line later puts them on one line.
 void CheckOptionError(const Error& error) {
-  THIMBLE_CHECK(error.kind == ErrorKind::kBadInput, "not bad input: {}", error.message);
+  THIMBLE_CHECK(error.kind == ErrorKind::kBadInput, "the error is not kBadInput: {}",
+                error.message);
 }
 
 void ReadSize(std::string_view text) {
@@ -45,12 +46,12 @@ void ReadSchedule(std::string_view text) {
   if (!schedule.ok()) return CheckOptionError(schedule.error());
   const ScheduleSpan span{.num_steps = 100, .steps_per_epoch = 10, .warmup_steps = 5};
   for (const int64_t step : {0, 4, 5, 50, 99}) {
-    THIMBLE_CHECK(LearningRate(*schedule, span, 0.1, step) >= 0, "a negative rate");
+    THIMBLE_CHECK(LearningRate(*schedule, span, 0.1, step) >= 0, "the learning rate is negative");
   }
 }
 
 void ReadModelName(std::string_view text) {
-  // Files have a target of their own; deep networks take seconds.
+  // Model files have their own target; deep networks take seconds.
   constexpr size_t kMostBuilt = 64;
   if (IsModelFile(text)) return;
   const Result<ImageClassifier> model = FindModel(text, ImageSpec{});
@@ -76,9 +77,10 @@ void SetOption(const Option& option, std::string_view text) {
   }
   TrainConfig again;
   const std::string value = option.get(config);
-  THIMBLE_CHECK(value.empty() || option.set(again, value).ok(), "{} is refused", value);
+  THIMBLE_CHECK(value.empty() || option.set(again, value).ok(), "{} is rejected when read back",
+                value);
   THIMBLE_CHECK(value.empty() || option.get(again) == value, "{} is not read back", value);
-  THIMBLE_CHECK(FirstDifference(config, config).empty(), "differs from itself");
+  THIMBLE_CHECK(FirstDifference(config, config).empty(), "a config differs from itself");
   THIMBLE_CHECK(!CommandOf(config).empty(), "no command");
 }
 

@@ -1,5 +1,5 @@
-// Feeds arbitrary text to the reader of plan.json. What it accepts is written and read again, and
-// summed up and drawn as reports do it.
+// Feeds arbitrary text to the reader of plan.json. Accepted plans are written and read again, and
+// summarized and drawn as in reports.
 #include <cstddef>
 #include <cstdint>
 

@@ -1,5 +1,5 @@
 // Feeds arbitrary files of a run folder to the report: config.toml, plan.json, metrics.jsonl and
-// summary.json, separated by zero bytes. An empty one is missing.
+// summary.json, separated by zero bytes. An empty part means that the file is missing.
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -29,9 +29,9 @@ void Unpack(const ScratchFolder& folder, std::string_view files) {
 void ReadAndReport(const std::string& folder) {
   const Result<RunRecord> run = ReadRunFolder(folder);
   if (!run.ok()) return CheckError(run.error(), folder);
-  THIMBLE_CHECK(ReportPage(*run).ends_with("</html>\n"), "not a whole page");
+  THIMBLE_CHECK(ReportPage(*run).ends_with("</html>\n"), "the page is incomplete");
   THIMBLE_CHECK(!ReportPlots(*run).empty(), "no plots");
-  THIMBLE_CHECK(ComparisonPage({*run, *run}).ends_with("</html>\n"), "not a whole page");
+  THIMBLE_CHECK(ComparisonPage({*run, *run}).ends_with("</html>\n"), "the page is incomplete");
 }
 
 }  // namespace

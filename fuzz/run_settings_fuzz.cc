@@ -1,4 +1,4 @@
-// Feeds arbitrary text to the reader of a run's settings, which checkpoints carry as JSON.
+// Feeds arbitrary text to the reader of a run's settings, which checkpoints store as JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +16,8 @@ void ReadTwice(const std::string& text) {
   if (!settings.ok()) return CheckError(settings.error(), "");
   const Result<RunSettings> again = SettingsFromJson(ToJson(*settings));
   THIMBLE_CHECK(again.ok() && *again == *settings, "not the same when written and read again");
-  THIMBLE_CHECK(CheckSameSettings(*settings, *again, false).ok(), "differs from itself");
+  THIMBLE_CHECK(CheckSameSettings(*settings, *again, false).ok(),
+                "settings differ from themselves");
 }
 
 }  // namespace

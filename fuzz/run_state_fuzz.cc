@@ -1,4 +1,4 @@
-// Feeds arbitrary text to the reader of a run's progress, which checkpoints carry as JSON.
+// Feeds arbitrary text to the reader of a run's progress, which checkpoints store as JSON.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ void ReadTwice(const std::string& text) {
   if (!state.ok()) return CheckError(state.error(), "progress");
   for (const int64_t count :
        {state->step, state->correct, state->samples, state->best_epoch, state->metrics_bytes}) {
-    THIMBLE_CHECK(count >= 0, "a count of {}", count);
+    THIMBLE_CHECK(count >= 0, "negative count {}", count);
   }
   const Result<RunState> again = RunStateFromJson(ToJson(*state));
   THIMBLE_CHECK(again.ok() && *again == *state, "not the same when written and read again");

@@ -16,10 +16,11 @@ void ReadEverything(const std::string& path, size_t file_bytes) {
   if (!reader.ok()) return CheckError(reader.error(), path);
   size_t data_bytes = 0;
   for (const TensorEntry& entry : reader->tensors()) {
-    THIMBLE_CHECK(reader->Find(entry.name) == &entry, "not found by its name");
+    THIMBLE_CHECK(reader->Find(entry.name) == &entry, "a tensor is not found by its name");
     std::vector<std::byte> data(static_cast<size_t>(entry.end - entry.begin));
     data_bytes += data.size();
-    THIMBLE_CHECK(reader->Read(entry, data).ok() == entry.dtype.has_value(), "unexpected answer");
+    THIMBLE_CHECK(reader->Read(entry, data).ok() == entry.dtype.has_value(),
+                  "reading a tensor gave an unexpected result");
   }
   THIMBLE_CHECK(data_bytes <= file_bytes, "more data than the file has");
 }

@@ -1,4 +1,4 @@
-// ScratchFolder: where a target puts the files that a reader is to open.
+// ScratchFolder: a folder for the files that a target lets a reader open.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace thimble {
 
-// A new folder among the temporary files (which fuzz/run has in memory). Removed with all that is
-// in it when the program ends.
+// A new temporary folder (in memory under fuzz/run). Removed with its contents when the program
+// ends.
 class ScratchFolder {
  public:
   ScratchFolder() : path_(std::filesystem::temp_directory_path() / "thimble_fuzz_XXXXXX") {
-    THIMBLE_CHECK(::mkdtemp(path_.data()) != nullptr, "cannot make {}", path_);
+    THIMBLE_CHECK(::mkdtemp(path_.data()) != nullptr, "cannot create {}", path_);
   }
   ~ScratchFolder() {
     std::error_code ignored;
@@ -47,7 +47,7 @@ class ScratchFolder {
   std::string path_;
 };
 
-// What libFuzzer hands over, as text.
+// The input from libFuzzer as text.
 inline std::string_view AsText(const uint8_t* bytes, size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
 }

@@ -10,7 +10,7 @@ namespace thimble {
 namespace {
 
 // Sixteen warps on a multiprocessor, four for each of its schedulers, with eight chains each: more
-// operations under way than the units need to be busy all the time, in few enough registers.
+// operations in flight than the units need to be always busy, in few enough registers.
 constexpr int kChainThreads = 256;
 constexpr int kChainBlocksPerMultiprocessor = 2;
 constexpr int kChains = 8;
@@ -19,17 +19,17 @@ constexpr int kTf32Rounds = 100'000;
 constexpr int kFp32Rounds = 500'000;
 static_assert(kTf32Rounds % 2 == 0);
 
-// Several loads under way in each thread before the first is stored.
+// Each thread has several loads in flight before it stores the first.
 constexpr int kCopyThreads = 256;
 constexpr int kCopiesPerThread = 4;
-// Far more than caches hold; at the least, both are still five times an L2 of 50 MiB.
+// Far more than caches hold; even the minimum is five times an L2 of 50 MiB for both arrays.
 constexpr size_t kMaxArrayBytes = size_t{1} << 30;
 constexpr size_t kMinArrayBytes = size_t{128} << 20;
 
-constexpr int kRuns = 10;  // the first ones also wake the clocks
+constexpr int kRuns = 10;  // the first ones also raise the clock rate
 
-// B is given in both signs in turn, so that sums stay small however many rounds there are. Chains
-// begin with different numbers and one number per thread is written: none of them can be left out.
+// The sign of B alternates, so that sums stay small for any number of rounds. Chains begin with
+// different numbers and one number per thread is written, so that the compiler cannot remove any.
 __global__ void __launch_bounds__(kChainThreads)
     Tf32Chains(int rounds, float factor, float* results) {
   const float lane = static_cast<float>(threadIdx.x % 32);
@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kCopyThreads)
   for (int i = 0; i < kCopiesPerThread; ++i) to[first + i * kCopyThreads] = copied[i];
 }
 
-// Memory of the GPU, given back at the end.
+// GPU memory, freed by the destructor.
 class GpuArray {
  public:
   GpuArray() = default;
@@ -104,12 +104,12 @@ class GpuArray {
   GpuArray(const GpuArray&) = delete;
   GpuArray& operator=(const GpuArray&) = delete;
 
-  // False where there is not as much.
+  // False if there is not enough.
   bool Allocate(size_t size_bytes) {
     const cudaError_t code = cudaMalloc(&data_, size_bytes);
     if (code == cudaSuccess) return true;
     if (code != cudaErrorMemoryAllocation) THIMBLE_CUDA(code);
-    cudaGetLastError();  // answered here: the next call starts clean
+    cudaGetLastError();  // clears the error, which is handled here
     data_ = nullptr;
     return false;
   }
@@ -122,7 +122,7 @@ class GpuArray {
   void* data_ = nullptr;
 };
 
-// A stream of its own, and the time of what is launched on it.
+// A stream, and the time of the work launched on it.
 class GpuStopwatch {
  public:
   GpuStopwatch() {
@@ -138,7 +138,7 @@ class GpuStopwatch {
   GpuStopwatch(const GpuStopwatch&) = delete;
   GpuStopwatch& operator=(const GpuStopwatch&) = delete;
 
-  // Of the fastest run of launch(stream).
+  // Seconds of the fastest run of launch(stream).
   template <class Launch>
   double FastestSeconds(const Launch& launch) {
     float fastest_ms = 0;
@@ -189,13 +189,13 @@ void MeasureArithmetic(GpuStopwatch& stopwatch, GpuPeaks& peaks) {
 }
 
 void MeasureCopy(GpuStopwatch& stopwatch, GpuPeaks& peaks) {
-  GpuArray arrays;  // one behind the other
+  GpuArray arrays;  // one after the other
   size_t array_bytes = kMaxArrayBytes;
   while (!arrays.Allocate(2 * array_bytes)) {
     array_bytes /= 2;
     if (array_bytes < kMinArrayBytes) THIMBLE_CUDA(cudaErrorMemoryAllocation);
   }
-  // Pages that nobody wrote yet might be cheaper to read.
+  // Pages that were never written might be faster to read.
   THIMBLE_CUDA(cudaMemset(arrays.data<void>(), 0x5A, 2 * array_bytes));
   THIMBLE_CUDA(cudaDeviceSynchronize());
   const float4* from = arrays.data<float4>();

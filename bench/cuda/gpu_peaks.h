@@ -1,5 +1,5 @@
-// What the GPU can do at most, as machine_peaks.h has it for the CPU. Measured on the GPU that is
-// there; builds without CUDA have a stand-in (bench/without_cuda).
+// The peak rates of the GPU, like those of the CPU in machine_peaks.h. Measured on this GPU; builds
+// without CUDA have a stub (bench/without_cuda).
 #pragma once
 
 namespace thimble {
@@ -10,9 +10,9 @@ struct GpuPeaks {
   double copied_bytes_per_second = 0;  // of memory; read and written bytes both count
 };
 
-// The best of several runs; takes about a quarter of a second, and 2 GiB of the GPU's memory or
-// what is left of it, which are given back. Requires a device that CheckDevice accepts, and nothing
-// under way on it. Stops the program where there is no memory left to copy.
+// The best of several runs; takes about a quarter of a second and, temporarily, 2 GiB of GPU memory
+// or as much as is free. Requires a device that CheckDevice accepts and that is idle. Aborts the
+// program if there is no free memory.
 GpuPeaks MeasureGpuPeaks();
 
 }  // namespace thimble

@@ -4,7 +4,7 @@
 
 namespace thimble {
 
-// Nobody gets here: no plan for a GPU can be executed.
+// Never called: no plan for a GPU can be executed.
 GpuPeaks MeasureGpuPeaks() {
   THIMBLE_CHECK(false, "built without CUDA");
   return {};

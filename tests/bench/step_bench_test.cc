@@ -76,8 +76,8 @@ TEST(StepBench, RefusesWrongUse) {
     EXPECT_EQ(result.out, "");
     return result.err;
   };
-  EXPECT_THAT(error({"--speed", "3"}), HasSubstr("--speed: no such option"));
-  EXPECT_THAT(error({"ops"}), HasSubstr("ops: no such option"));
+  EXPECT_THAT(error({"--speed", "3"}), HasSubstr("--speed: unknown option"));
+  EXPECT_THAT(error({"ops"}), HasSubstr("ops: unknown option"));
   EXPECT_THAT(error({"--seconds"}), HasSubstr("--seconds: expected a value"));
   EXPECT_THAT(error({"--seconds", "ten"}), HasSubstr("--seconds ten: expected a number"));
   EXPECT_THAT(error({"--seconds", "-1"}), HasSubstr("--seconds -1: expected a number"));

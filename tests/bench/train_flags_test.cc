@@ -29,8 +29,8 @@ TEST(TrainFlags, AreRefusedInWords) {
     EXPECT_FALSE(read.ok());
     return read.ok() ? std::string() : read.error().message;
   };
-  EXPECT_THAT(error({"batch"}), StartsWith("batch: no such option"));
-  EXPECT_THAT(error({"--speed", "3"}), StartsWith("--speed: no such option"));
+  EXPECT_THAT(error({"batch"}), StartsWith("batch: unknown option"));
+  EXPECT_THAT(error({"--speed", "3"}), StartsWith("--speed: unknown option"));
   EXPECT_THAT(error({"--batch"}), StartsWith("--batch: expected a value"));
   EXPECT_THAT(error({"--batch", "many"}), StartsWith("--batch many: expected a whole number"));
 }

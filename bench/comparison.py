@@ -70,7 +70,8 @@ def summarize(speeds):
 
 
 def compare(speeds):
-    """Rows {setting, summary, ratio} from {setting: [images per second of each round]}; the ratio is to the fastest PyTorch by median, None if there is no PyTorch."""
+    """Rows {setting, summary, ratio} from {setting: [images per second of each round]}; the ratio
+    is to the fastest PyTorch by median, None if there is no PyTorch."""
     summaries = {setting: summarize(rounds) for setting, rounds in speeds.items()}
     torch = [summary.median for setting, summary in summaries.items() if setting.side == "torch"]
     return [

@@ -4,7 +4,7 @@ file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/include)
 file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/src ${CMAKE_BINARY_DIR}/include/thimble SYMBOLIC)
 
 file(GLOB_RECURSE THIMBLE_SOURCES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cc)
-# The malloc counter replaces malloc for a whole program: our programs link it, the library does not.
+# The malloc counter replaces malloc for the whole program: our programs link it, the library not.
 list(FILTER THIMBLE_SOURCES EXCLUDE REGEX "malloc_interposer\\.cc$")
 # With CUDA, the folders named cuda/ (GPU code has its own list below); without, a stub.
 if(THIMBLE_WITH_CUDA)
@@ -19,7 +19,7 @@ target_link_libraries(thimble_settings INTERFACE thimble_options nlohmann_json::
 target_include_directories(thimble_settings INTERFACE ${CMAKE_BINARY_DIR}/include)
 target_include_directories(thimble_settings SYSTEM INTERFACE ${HIGHWAY_INCLUDE_DIR} ${FMT_INCLUDE_DIR}
   ${TOMLPLUSPLUS_INCLUDE_DIR})
-# SIMD targets: SSE4 as the baseline of every 64-bit PC since 2008, AVX2, AVX-512; NEON elsewhere. The
+# SIMD targets: SSE4, which every 64-bit PC since 2008 has, AVX2, AVX-512; NEON elsewhere. The
 # other targets of Highway (SSSE3, AVX3_DL) would only add compile time.
 target_compile_definitions(thimble_settings INTERFACE
   "HWY_DISABLED_TARGETS=(HWY_SSSE3|HWY_AVX3_DL)" $<$<BOOL:${THIMBLE_WITH_CUDA}>:THIMBLE_WITH_CUDA>)

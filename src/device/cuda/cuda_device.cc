@@ -183,7 +183,7 @@ cudaGraphExec_t CudaDevice::Record(const Work& work) {
   const int64_t before = ReadGpuMemory().used_bytes();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t ready = nullptr;
-  // Other host threads (the prefetcher) may make CUDA calls during the capture.
+  // The capture does not affect other host threads (the prefetcher).
   THIMBLE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   CaptureInOrder(stream_, work);
   THIMBLE_CUDA(cudaStreamEndCapture(stream_, &graph));

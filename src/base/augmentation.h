@@ -16,8 +16,8 @@ enum class Augmentation : uint8_t { kNone, kCropFlip };
 // Pixels of padding on each side, the recipe's value. Height and width of an image must be larger.
 inline constexpr int64_t kCropPadding = 4;
 
-// Where the window lies in the padded image, 0..2·kCropPadding from its corner, and whether it is
-// mirrored left to right. (kCropPadding, kCropPadding, false) is the image itself.
+// The position of the window in the padded image, 0..2·kCropPadding from its corner, and whether it
+// is mirrored left to right. (kCropPadding, kCropPadding, false) is the image itself.
 struct CropFlip {
   int64_t top = kCropPadding;
   int64_t left = kCropPadding;

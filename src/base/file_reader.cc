@@ -18,8 +18,8 @@ std::string SystemReason(int error_number) { return std::generic_category().mess
 }  // namespace
 
 Result<FileReader> FileReader::Open(std::string path) {
-  // Without O_NONBLOCK the open itself would hang on a pipe that nobody writes to; regular files
-  // ignore the flag.
+  // Without O_NONBLOCK the open itself would hang on a pipe without a writer; regular files ignore
+  // the flag.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     return BadInput(fmt::format("{}: cannot open: {}", path, SystemReason(errno)));

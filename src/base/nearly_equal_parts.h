@@ -18,7 +18,7 @@ struct NearlyEqualParts {
     const int64_t larger = total % parts;
     return i * (total / parts) + (i < larger ? i : larger);
   }
-  // The part that `index`, 0 <= index < total, lies in.
+  // The part that contains `index`, 0 <= index < total.
   constexpr int64_t PartOf(int64_t index) const {
     const int64_t size = total / parts;
     const int64_t in_larger = total % parts * (size + 1);

@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// What the numbers are for; part of the key, so that two purposes never share a draw.
+// The purpose of the numbers; part of the key, so that two purposes never share a draw.
 enum class RandomPurpose : uint32_t {
   kInit = 1,
   kShuffle = 2,

@@ -81,11 +81,14 @@ struct Kernel {
 
 inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 
-// A kernel is a type with `static void Run(const KernelCall&)` and, where it needs them, `static
-// std::string_view Declines(const OpCall&)`, `static size_t ScratchBytes(const OpCall&, const
-// KernelLimits&)`, `static void RunGroup(std::span<const KernelCall>)` and `static constexpr
-// std::string_view kOption`, `static constexpr double kRounding`, `static constexpr bool
-// kMixesOutputs`; MakeKernel makes a Kernel from it.
+// A kernel is a type with `static void Run(const KernelCall&)` and, if it needs them,
+//   static std::string_view Declines(const OpCall&)
+//   static size_t ScratchBytes(const OpCall&, const KernelLimits&)
+//   static void RunGroup(std::span<const KernelCall>)
+//   static constexpr std::string_view kOption
+//   static constexpr double kRounding
+//   static constexpr bool kMixesOutputs
+// MakeKernel makes a Kernel from it.
 template <class Type>
 constexpr Kernel MakeKernel(std::string_view name, DeviceKind device) {
   Kernel kernel;

@@ -1,4 +1,4 @@
-// OpDef: everything the engine knows about an op: its signature, shapes, gradient, cost, kernels.
+// OpDef: the complete definition of an op: its signature, shapes, gradient, cost, kernels.
 //
 //   OpDef Make_relu() {
 //     return OpDef("relu").Input("x").Output("y").ShapeRule(SameAs(0))
@@ -27,8 +27,8 @@
 
 namespace thimble {
 
-// What a gradient rule sees of its node and may do. Rules emit graph nodes, so everything that
-// backward keeps alive is a visible edge.
+// The interface through which a gradient rule reads its node and appends backward nodes. Everything
+// that the backward pass keeps alive is thus an edge of the graph.
 class GradientBuilder {
  public:
   virtual ~GradientBuilder() = default;

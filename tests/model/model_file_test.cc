@@ -178,7 +178,7 @@ std::vector<Malformed> MalformedFiles() {
                  "\"input\" },\n" +
                  kScores),
        "m.toml:3:1: layer 'c' (add)"},
-      {"NoScores", ModelText(relu), "m.toml:2:1: the last layer gives scores"},
+      {"NoScores", ModelText(relu), "m.toml:2:1: the last layer outputs scores"},
       {"ManyLayers", ModelText(Repeated(relu, 4001)), "m.toml:4002:1: more than 4000 layers"},
   };
 }

@@ -1,4 +1,5 @@
-// Arena: the one block of memory that a program runs in. Mapped once, of exactly the planned size.
+// Arena: the single block of memory that a program runs in. Mapped once, of exactly the planned
+// size.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Kernels that begin while the one before them on their stream still runs: programmatic dependent
+// Kernels that begin while the previous one on their stream still runs: programmatic dependent
 // launch of sm_90. Work that does not depend on the previous kernel, such as reading its own first
 // rows, is then already done when that ends. On older GPUs they are launched like any other kernel.
 #pragma once

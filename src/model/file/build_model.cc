@@ -24,7 +24,7 @@ class ModelBuilder {
     }
     const Shape expected{net_.shape(images_)[0], classes};
     if (net_.shape(outputs_.back()) != expected) {
-      net_.Fail(BadInput(fmt::format("the last layer gives scores of shape {}, expected {}",
+      net_.Fail(BadInput(fmt::format("the last layer outputs scores of shape {}, expected {}",
                                      ToString(net_.shape(outputs_.back())), ToString(expected))));
     }
     net_.set_place("");

@@ -38,7 +38,7 @@ inline size_t BandStep(const WindowGrid& grid, size_t tap_rows) {
 LineBlocks ChooseLineBlocks(const WindowGrid& grid, size_t out_channels, size_t threads,
                             size_t scratch_bytes);
 
-// For phases that are worked on together: chunks of the same lines and columns, and all weights in
+// For phases that are processed together: chunks of the same lines and columns, and all weights in
 // one region.
 LineBlocks LargestLineBlocks(const WindowGrid& grid, size_t out_channels);
 LineBlocks BlocksOfPhase(const WindowGrid& grid, const LineBlocks& chunk);

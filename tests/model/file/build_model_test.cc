@@ -116,9 +116,9 @@ TEST(BuildModel, ErrorsInBlocksNameTheUseToo) {
 
 TEST(BuildModel, ScoresThatAreNone) {
   EXPECT_EQ(Refusal(ModelText("{ type = \"relu\" },\n")),
-            "2:1: the last layer gives scores of shape (2, 8, 8, 3), expected (2, 10)");
+            "2:1: the last layer outputs scores of shape (2, 8, 8, 3), expected (2, 10)");
   EXPECT_THAT(Refusal(ModelText("{ type = \"linear\", name = \"fc\", features = 9 },\n")),
-              StartsWith("2:1: the last layer gives scores of shape (2, 9)"));
+              StartsWith("2:1: the last layer outputs scores of shape (2, 9)"));
 }
 
 TEST(BuildModel, SizesBeyondAllMachines) {

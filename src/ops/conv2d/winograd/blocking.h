@@ -42,10 +42,11 @@ inline constexpr size_t kTapRows = 16;
 inline constexpr size_t kTapFloats = kWinogradTaps * kTapRows * kMaxTileColumns;
 
 // Convolution: the transformed filters of a block are shared; each thread has the values and
-// products of a group of tiles. The weight gradient: each thread has the sums of a block and the
-// values of a group of tiles; the sums of all parts but the first are shared. Both: the fastest
-// blocks by a rough count of cycles whose scratch is at most `scratch_bytes`, or the smallest
-// possible ones. Called again with the bytes these need, they return the same blocks.
+// products of a group of tiles.
+// The weight gradient: each thread has the sums of a block and the values of a group of tiles; the
+// sums of all parts but the first are shared.
+// Both: the fastest blocks by a rough count of cycles whose scratch is at most `scratch_bytes`, or
+// the smallest possible ones. Called again with the bytes these need, they return the same blocks.
 WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
                                     size_t scratch_bytes);
 WinogradBlocks ChooseWinogradGradientBlocks(const WinogradShape& shape, size_t threads,

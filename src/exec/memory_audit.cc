@@ -35,8 +35,8 @@ std::string Surroundings(const std::vector<const Placement*>& placements, size_t
     }
   }
   std::string text;
-  if (there != nullptr) text += fmt::format(", where '{}' was before", there->name);
-  if (before != nullptr) text += fmt::format(", after the end of '{}'", before->name);
+  if (there != nullptr) text += fmt::format(", last used by '{}'", there->name);
+  if (before != nullptr) text += fmt::format("; nearest buffer before it: '{}'", before->name);
   return text;
 }
 

@@ -83,8 +83,8 @@ TEST(MemoryAuditTest, FindsAWordInANeighbourThatIsDead) {
   AppendPlantedLast(run, PlantedRun::kFlush);
   run.Run();
   EXPECT_THAT(run.Faults(), HasSubstr("after the last step: byte 259 was written while no "
-                                      "buffer was alive there, where 'a' was before, after the "
-                                      "end of 'p'"));
+                                      "buffer was alive there, last used by 'a'; nearest buffer "
+                                      "before it: 'p'"));
 }
 
 TEST(MemoryAuditTest, FindsAWriteLongBeforeBirth) {
@@ -98,8 +98,8 @@ TEST(MemoryAuditTest, FindsAWriteAfterDeath) {
   PlantedRun run(&WriteFarBefore);
   AppendChain(run, PlantedRun::kFlush);
   run.Run();
-  EXPECT_THAT(run.Faults(), HasSubstr("byte 3 was written while no buffer was alive there, where "
-                                      "'x' was before"));
+  EXPECT_THAT(run.Faults(), HasSubstr("byte 3 was written while no buffer was alive there, last "
+                                      "used by 'x'"));
 }
 
 TEST(MemoryAuditTest, FindsAnUnwrittenEnd) {
@@ -186,8 +186,9 @@ TEST(MemoryAuditTest, FindsLaterRunsThatWriteIntoGaps) {
     return;
   }
   run.Run(2);
-  EXPECT_THAT(run.Faults(),
-              HasSubstr("byte 339 belongs to no buffer and was written, after the end of 'p'"));
+  EXPECT_THAT(
+      run.Faults(),
+      HasSubstr("byte 339 belongs to no buffer and was written; nearest buffer before it: 'p'"));
 }
 
 TEST(MemoryAuditTest, CountsAPeakAboveThePlan) {

@@ -226,7 +226,7 @@ Result<void> CheckMemory(const MemoryNeed& need, const MemoryLimits& limits) {
   if (tightest == limits.limits.end() || need.block_bytes <= left_for_block(*tightest)) return {};
   const int64_t left = left_for_block(*tightest);
   return Failed(fmt::format(
-      "not enough memory: {} needs {} ({} bytes) and the process about {} more, but {} allows only "
+      "not enough memory: {} needs {} ({} bytes) plus about {} for the process, but {} allows only "
       "{} more ({}); {}{}",
       need.what, FormatBytes(need.block_bytes), need.block_bytes, FormatBytes(beside(*tightest)),
       tightest->name, FormatBytes(tightest->free_bytes), tightest->detail, need.advice,

@@ -25,7 +25,7 @@ struct CifarData {
 // was found and what was expected.
 Result<CifarData> OpenCifar(CifarVersion version, const std::string& folder);
 
-// Of the published files.
+// The properties of the published files.
 ImageDescription PublishedCifar(CifarVersion version);
 
 }  // namespace thimble

@@ -45,7 +45,7 @@ bool ConfigFlags::HasFileOr(const std::vector<std::string>& names) const {
 }
 
 int Report(const Error& error) {
-  // Names of files and options come from outside: whatever they hold, the message is one line.
+  // Names of files and options may contain any bytes; the message must still be one line.
   WriteMessage(fmt::format("thimble: {}\n", OneLine(error.message)));
   return ExitCode(error);
 }

@@ -1,4 +1,4 @@
-// What the sub-commands share: options from the table, output, exit codes.
+// Code shared by the commands: options from the table, output, exit codes.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@
 
 namespace thimble {
 
-// Adds options of the table to a sub-command and remembers what the user said.
+// Adds options of the table (train/options.h) to a command and records the values that were given.
 class ConfigFlags {
  public:
   // All options of the table, or the named ones.
@@ -29,16 +29,16 @@ class ConfigFlags {
   std::vector<std::pair<std::string, std::string>> given_;  // option name, text
 };
 
-// Prints results, on standard output.
+// Prints results to standard output.
 template <class... Values>
 void Print(fmt::format_string<Values...> format, Values&&... values) {
   WriteOutput(fmt::format(format, std::forward<Values>(values)...));
 }
 
-// Prints the error to standard error, as one line; returns its exit code.
+// Prints the error as one line to standard error and returns its exit code.
 int Report(const Error& error);
 
-// Each adds its sub-command to `app`; when it was chosen, *exit_code is its result.
+// Each adds its command to `app`. If the user runs that command, *exit_code is set to its result.
 void AddTrainCommand(CLI::App& app, int* exit_code);
 void AddEvalCommand(CLI::App& app, int* exit_code);
 void AddPlanCommand(CLI::App& app, int* exit_code);
@@ -46,7 +46,7 @@ void AddProfileCommand(CLI::App& app, int* exit_code);
 void AddReportCommand(CLI::App& app, int* exit_code);
 void AddModelsCommand(CLI::App& app, int* exit_code);
 void AddDataCommand(CLI::App& app, int* exit_code);
-// Hidden: the build makes manual page and shell completion with them.
+// Hidden commands with which the build creates the manual page and the shell completion.
 void AddGenerateCommands(CLI::App& app, int* exit_code);
 
 }  // namespace thimble

@@ -54,7 +54,7 @@ Result<int> RunData(const DataFlags& flags) {
 }  // namespace
 
 void AddDataCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("data", "check a data set and say what is in it");
+  CLI::App* command = app.add_subcommand("data", "check a data set and describe it");
   auto flags = std::make_shared<DataFlags>();
   flags->config.AddTo(*command, {"data", "batch", "validation", "augment", "seed"});
   command
@@ -62,14 +62,15 @@ void AddDataCommand(CLI::App& app, int* exit_code) {
                    "write the first training batches to this .safetensors file")
       ->type_name("FILE")
       ->group(option_group::kWhere);
-  command->add_option("--dump-steps", flags->dump_steps, "how many of them")
+  command->add_option("--dump-steps", flags->dump_steps, "number of batches to write")
       ->capture_default_str()
       ->check(CLI::Range(1, 100000).description(""))
       ->type_name("N")
       ->group(option_group::kWhere);
   command
-      ->add_option("--dump-part", flags->dump_part,
-                   "write all images of this part instead, in order, as evaluation reads them")
+      ->add_option(
+          "--dump-part", flags->dump_part,
+          "write all images of this part instead, in the order in which evaluation reads them")
       ->type_name("train|validation|test")
       ->group(option_group::kWhere);
   command->add_flag("--json", flags->json, "print one JSON object");

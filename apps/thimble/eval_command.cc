@@ -25,7 +25,8 @@ Result<int> RunEval(const EvalFlags& flags) {
     defaults = EvaluationConfig(std::move(defaults));
     if (weights.empty()) weights = flags.run + "/weights.safetensors";
   }
-  if (weights.empty()) return BadInput("eval: name a run folder, or --weights FILE with --model");
+  if (weights.empty())
+    return BadInput("eval: expected a run folder, or --weights FILE with --model");
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve(defaults));
   THIMBLE_ASSIGN_OR_RETURN(const EvaluationRun result,
                            EvaluateWeights(config, weights, flags.part, BuiltinOps()));
@@ -42,21 +43,21 @@ Result<int> RunEval(const EvalFlags& flags) {
 }  // namespace
 
 void AddEvalCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("eval", "accuracy of trained weights");
+  CLI::App* command = app.add_subcommand("eval", "measure the accuracy of trained weights");
   auto flags = std::make_shared<EvalFlags>();
-  command->add_option("run", flags->run, "run folder whose settings and weights to use")
+  command->add_option("run", flags->run, "run folder with the settings and weights to use")
       ->type_name("DIR");
-  command->add_option("--weights", flags->weights, "weights (a .safetensors file)")
+  command->add_option("--weights", flags->weights, "weights to evaluate (a .safetensors file)")
       ->type_name("FILE")
       ->group(option_group::kWhat);
-  command->add_option("--part", flags->part, "of the data")
+  command->add_option("--part", flags->part, "part of the data to evaluate on")
       ->capture_default_str()
       ->type_name("train|validation|test")
       ->group(option_group::kWhat);
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "device", "math",
                                  "threads", "simd", "scratch", "budget"});
-  command->footer("With RUN, its config.toml has the defaults of these options.\n");
+  command->footer("With RUN, the defaults of these options come from its config.toml.\n");
   command->callback([flags, exit_code] {
     const auto result = RunEval(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

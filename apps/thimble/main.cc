@@ -1,5 +1,5 @@
-// thimble: the command line. Exit codes: 0 done, 1 failed while running or output lost, 2 wrong use
-// or bad input, 3 does not fit the budget, 128 + N stopped by signal N.
+// thimble: the command line. Exit codes: 0 done, 1 failed while running or output lost, 2 wrong
+// usage or bad input, 3 does not fit the budget, 128 + N stopped by signal N.
 #include <fmt/ranges.h>
 
 #include <new>
@@ -48,10 +48,10 @@ int Run(int num_words, char** words) {
   return exit_code;
 }
 
-// The arena asks before it takes memory; this is about everything else.
+// The arena checks the limits before it allocates; this covers all other allocations.
 int ReportOutOfMemory() {
   try {
-    return Report(Failed(fmt::format("out of memory: {}; a higher limit or a smaller model helps",
+    return Report(Failed(fmt::format("out of memory: {}; raise the limit or train a smaller model",
                                      DescribeTightest(ReadMemoryLimits()))));
   } catch (const std::bad_alloc&) {
     WriteMessage("thimble: out of memory\n");

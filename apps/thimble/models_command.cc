@@ -30,7 +30,7 @@ void PrintModels(bool json) {
 }  // namespace
 
 void AddModelsCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command = app.add_subcommand("models", "the networks there are, and SIMD targets");
+  CLI::App* command = app.add_subcommand("models", "list the available networks and SIMD targets");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "print one JSON object");
   command->callback([json, exit_code] {

@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// Empty where the value is well.
+// What is wrong with the value; empty if nothing is.
 std::string Slip(const std::string& value, const std::vector<std::string>& only) {
   if (value.empty()) return "expected a value, got an empty one";
   if (value.starts_with("--")) {
@@ -23,8 +23,8 @@ std::string Slip(const std::string& value, const std::vector<std::string>& only)
   return fmt::format("expected {}, got '{}'", AnyOf(only), value);
 }
 
-// The only values of an option that a command has for itself; the table's are checked with the
-// whole configuration.
+// The allowed values of an option that only this command has. Values of options in the table are
+// checked with the whole configuration.
 std::vector<std::string> OwnValues(const CLI::Option& option) {
   const bool of_table =
       !option.get_lnames().empty() && FindOption(option.get_lnames().front()) != nullptr;
@@ -45,19 +45,20 @@ std::vector<std::string> OptionNames(const CLI::App& command) {
   return names;
 }
 
-// A word that the program or its command does not know.
+// The message for an argument that neither the program nor its command accepts.
 std::string UnknownWord(const CLI::App& app, const CLI::App& command, const std::string& word) {
   if (word.starts_with("-")) {
     const std::string name = word.substr(0, word.find('='));
     const std::string bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
     return fmt::format("unknown option {}{}", name, DidYouMean(bare, OptionNames(command), "--"));
   }
-  if (&command != &app) return fmt::format("{}: unexpected word '{}'", command.get_name(), word);
-  return fmt::format("no sub-command '{}'{}", word, DidYouMean(word, CommandNames(app)));
+  if (&command != &app)
+    return fmt::format("{}: unexpected argument '{}'", command.get_name(), word);
+  return fmt::format("unknown command '{}'{}", word, DidYouMean(word, CommandNames(app)));
 }
 
-// "--batch: 1 required N missing", "--batch: At Most 1 required but received 2", "--json was given
-// a disallowed flag override".
+// Rewords CLI11's "--batch: 1 required N missing", "--batch: At Most 1 required but received 2" and
+// "--json was given a disallowed flag override".
 std::string WrongCount(const std::string& message) {
   const std::string word = message.substr(0, message.find_first_of(": "));
   const std::string name = word.starts_with("-") ? word : "--" + word;
@@ -77,7 +78,7 @@ std::string NameOf(const CLI::Option& option) {
   return name + "--" + option.get_lnames().front();
 }
 
-// Those without a group of their own go to `group`.
+// An option without a group is put into `group`.
 HelpOption DescribeOption(const CLI::Option& option, const char* group) {
   const bool grouped = option.get_group() != "Options";
   return {.name = NameOf(option),
@@ -87,7 +88,7 @@ HelpOption DescribeOption(const CLI::Option& option, const char* group) {
           .group = grouped ? option.get_group() : group};
 }
 
-// In the order of the headings.
+// By the order of their headings.
 void Sort(std::vector<HelpOption>& options) {
   const auto rank = [](const HelpOption& option) {
     constexpr std::array kOrder = {option_group::kWhat, option_group::kHow, option_group::kMemory,
@@ -131,7 +132,7 @@ Result<void> CheckWords(int num_words, const char* const* words) {
     const std::string_view word = words[i];
     if (word == "--") break;
     if (word.starts_with("--") && word.find('=') == word.size() - 1) {
-      return BadInput(fmt::format("{}: expected a value behind the =", word));
+      return BadInput(fmt::format("{}: expected a value after the =", word));
     }
   }
   return {};
@@ -145,7 +146,7 @@ Error ErrorOf(const CLI::App& app, const CLI::ParseError& error) {
   if (!words.empty() && error.get_name() != "ValidationError") {
     message = UnknownWord(app, command, words.front());
   } else if (chosen.empty()) {
-    message = fmt::format("name a sub-command: {}", AnyOf(CommandNames(app)));
+    message = fmt::format("expected a command: {}", AnyOf(CommandNames(app)));
   } else if (error.get_name() == "RequiredError") {
     message = fmt::format("{}: expected {}", command.get_name(),
                           DescribeCommand(command).words.front().name);

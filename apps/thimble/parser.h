@@ -1,5 +1,5 @@
-// The parser's ways (CLI11): what it lets pass and should not, its errors in our words, and what it
-// knows as help.
+// Adapts the command-line parser (CLI11): stricter checks, readable error messages, and the data
+// for help texts.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,17 +9,17 @@
 
 namespace thimble {
 
-// Makes all options of all commands refuse empty values and values that look like options, and the
-// commands' own ones what is not among the only values they have.
+// Makes every option of every command reject empty values and values that look like options.
+// Options outside the table (train/options.h) also reject values that are not in their list.
 void RefuseSlips(CLI::App& app);
 
-// Refuses "--out=": the parser would take the next word as its value.
+// Rejects "--out=": the parser would take the next word as its value.
 Result<void> CheckWords(int num_words, const char* const* words);
 
-// What was wrong with the command line.
+// The parser's error in our words, as kBadInput.
 Error ErrorOf(const CLI::App& app, const CLI::ParseError& error);
 
-// The whole program as help, manual page and completion want it, without hidden commands.
+// Describes the program, without hidden commands, for help, manual page and completion.
 HelpProgram Describe(const CLI::App& app);
 
 // Help for the command that was named, or for the program.

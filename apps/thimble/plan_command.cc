@@ -68,15 +68,15 @@ Result<int> RunPlan(const PlanFlags& flags) {
 }  // namespace
 
 void AddPlanCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command =
-      app.add_subcommand("plan", "what a training would need; allocates nothing of it");
+  CLI::App* command = app.add_subcommand(
+      "plan", "show the memory and arithmetic that training would need; allocates nothing");
   auto flags = std::make_shared<PlanFlags>();
   flags->config.AddTo(*command);
-  command->add_flag("--layers", flags->layers, "a row per layer");
+  command->add_flag("--layers", flags->layers, "add a table with one row per layer");
   CLI::Option* json = command->add_flag("--json", flags->json, "print one JSON object");
   command
       ->add_flag("--csv", flags->csv,
-                 "print categories, or with --layers layers, as comma-separated values")
+                 "print categories as comma-separated values; with --layers, the layers")
       ->excludes(json);
   command->callback([flags, exit_code] {
     const auto result = RunPlan(*flags);

@@ -37,7 +37,7 @@ std::string Output(const Profile& profile, const ProfileFlags& flags) {
                    : ProfileText(profile, flags.tables, StyleOfOutput());
 }
 
-// What was found is printed and written before it is judged.
+// The results are printed and written before a difference between plan and runs becomes an error.
 Result<int> RunProfileCommand(const ProfileFlags& flags) {
   if (flags.csv && flags.tables.layers && flags.tables.program) {
     return BadInput("--csv prints one table: --layers or --program, not both");
@@ -63,16 +63,17 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
 
 void AddProfileCommand(CLI::App& app, int* exit_code) {
   CLI::App* command = app.add_subcommand(
-      "profile", "run a few steps: planned beside measured memory, and the time of each op");
+      "profile", "run a few steps; compare planned and measured memory, and time each op");
   auto flags = std::make_shared<ProfileFlags>();
   flags->config.AddTo(*command);
-  command->add_option("--repeat", flags->repeat, "steps to take the median of")
+  command->add_option("--repeat", flags->repeat, "steps to time; the median is reported")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000).description(""))
       ->type_name("N")
       ->group(option_group::kHow);
-  command->add_flag("--layers", flags->tables.layers, "a row per layer");
-  command->add_flag("--program", flags->tables.program, "a row per step of the program");
+  command->add_flag("--layers", flags->tables.layers, "add a table with one row per layer");
+  command->add_flag("--program", flags->tables.program,
+                    "add a table with one row per step of the program");
   command
       ->add_option("--trace", flags->trace,
                    "write a trace for ui.perfetto.dev or chrome://tracing to this file")
@@ -81,7 +82,7 @@ void AddProfileCommand(CLI::App& app, int* exit_code) {
   CLI::Option* json = command->add_flag("--json", flags->json, "print one JSON object");
   command
       ->add_flag("--csv", flags->csv,
-                 "print one table with commas: categories, --layers or --program")
+                 "print one table as comma-separated values: categories, --layers or --program")
       ->excludes(json);
   command->callback([flags, exit_code] {
     const auto result = RunProfileCommand(*flags);

@@ -30,18 +30,20 @@ Result<int> RunReport(const ReportFlags& flags) {
 }  // namespace
 
 void AddReportCommand(CLI::App& app, int* exit_code) {
-  CLI::App* command =
-      app.add_subcommand("report", "a run as a page with plots; several runs side by side");
+  CLI::App* command = app.add_subcommand(
+      "report", "write an HTML page with plots of one run, or a comparison of several runs");
   auto flags = std::make_shared<ReportFlags>();
   command->add_option("run", flags->runs, "run folders")->required()->type_name("DIR");
   command
-      ->add_option("--out", flags->out,
-                   "the page; RUN/report.html, or comparison.html here for several runs")
+      ->add_option(
+          "--out", flags->out,
+          "page to write; without it RUN/report.html, or ./comparison.html for several runs")
       ->type_name("FILE")
       ->group(option_group::kWhere);
   command
-      ->add_option("--plots", flags->plots,
-                   "folder for the plots as SVG; RUN/plots, or none for several runs")
+      ->add_option(
+          "--plots", flags->plots,
+          "folder for the plots as SVG files; without it RUN/plots, or none for several runs")
       ->type_name("DIR")
       ->group(option_group::kWhere);
   command->callback([flags, exit_code] {

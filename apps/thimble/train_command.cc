@@ -21,24 +21,25 @@ struct TrainFlags {
   bool json = false;
 };
 
-// In a process of its own, so that it takes nothing from this one; here, where none can be started
-// (no /proc, no descriptors left).
+// Draws in a separate process, so that drawing does not raise this one's peak memory; in this
+// process if no other can be started (no /proc, no descriptors left).
 Result<void> DrawReportElsewhere(const std::string& run_folder) {
   const auto drawn = RunChild("/proc/self/exe", {"report", "--", run_folder});
   if (!drawn.ok()) return DrawReportHere(BuiltinOps())(run_folder);
-  if (drawn->err.empty() && !drawn->out.empty()) return {};  // it said where
+  if (drawn->err.empty() && !drawn->out.empty()) return {};  // it printed the page's path
   std::string reason = drawn->err.substr(0, drawn->err.find('\n'));
   if (constexpr std::string_view kName = "thimble: "; reason.starts_with(kName)) {
     reason.erase(0, kName.size());
   }
-  return Failed(reason.empty() ? "its process was ended" : reason);
+  return Failed(reason.empty() ? "the process that writes it was terminated" : reason);
 }
 
 int RunTrain(const TrainFlags& flags) {
   const auto config = flags.config.Resolve();
   if (!config.ok()) return Report(config.error());
   if (!flags.config.HasFileOr({"model", "data", "resume"})) {
-    const int code = Report(BadInput("train: say what to train: --model, --data or --config"));
+    const int code =
+        Report(BadInput("train: expected at least one of --model, --data and --config"));
     WriteMessage(fmt::format("{}All options: thimble train --help\n", kExamples));
     return code;
   }
@@ -47,7 +48,7 @@ int RunTrain(const TrainFlags& flags) {
   const auto summary = Train(*config, BuiltinOps(), writer);
   if (!summary.ok()) return Report(summary.error());
   Print("{}", flags.json ? summary->json : SummaryText(*summary));
-  // As a shell reports a program that a signal ended.
+  // The exit code by which shells report a program that was ended by a signal.
   return summary->finished ? 0 : 128 + summary->stop_signal;
 }
 

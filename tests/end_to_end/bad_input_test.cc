@@ -43,9 +43,9 @@ void ExpectFailure(const ProcessResult& result, const std::string& reason) {
 }
 
 TEST_F(BadInputEndToEnd, SubCommands) {
-  ExpectRefusal("", 2, "name a sub-command: train, eval, plan, profile, report, models or data");
-  ExpectRefusal("tarin", 2, "no sub-command 'tarin'; did you mean train?");
-  ExpectRefusal("train plan", 2, "train: unexpected word 'plan'");
+  ExpectRefusal("", 2, "expected a command: train, eval, plan, profile, report, models or data");
+  ExpectRefusal("tarin", 2, "unknown command 'tarin'; did you mean train?");
+  ExpectRefusal("train plan", 2, "train: unexpected argument 'plan'");
   ExpectRefusal("--trian", 2, "unknown option --trian");
 }
 
@@ -59,7 +59,7 @@ TEST_F(BadInputEndToEnd, Flags) {
   ExpectRefusal("plan --batch", 2, "--batch: expected a value");
   ExpectRefusal("plan --batch 1 --batch 2", 2, "--batch: given more than once");
   ExpectRefusal("plan --json=1", 2, "--json: takes no value");
-  ExpectRefusal("plan stray", 2, "plan: unexpected word 'stray'");
+  ExpectRefusal("plan stray", 2, "plan: unexpected argument 'stray'");
   ExpectRefusal("eval --part everything", 2, "--part: expected train, validation or test");
   ExpectRefusal("report", 2, "report: expected RUN...");
   ExpectRefusal("data --dump-steps 0", 2, "--dump-steps");
@@ -89,9 +89,10 @@ TEST_F(BadInputEndToEnd, TrainAlone) {
     const ProcessResult result = Run(command);
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_EQ(result.out, "");
-    EXPECT_THAT(result.err, testing::StartsWith(
-                                "thimble: train: say what to train: --model, --data or --config\n"
-                                "Examples:\n  thimble train --model wrn-16-2 --data shapes "));
+    EXPECT_THAT(result.err,
+                testing::StartsWith(
+                    "thimble: train: expected at least one of --model, --data and "
+                    "--config\nExamples:\n  thimble train --model wrn-16-2 --data shapes "));
     EXPECT_FALSE(std::filesystem::exists(At("run")));
   }
   // The network, the data or a file are enough, and the first line says what they come to.
@@ -320,7 +321,7 @@ TEST_F(BadInputEndToEnd, WeightsThatAreNotFinite) {
 }
 
 TEST_F(BadInputEndToEnd, EvaluationWithoutWeights) {
-  ExpectRefusal("eval", 2, "name a run folder, or --weights");
+  ExpectRefusal("eval", 2, "expected a run folder, or --weights");
   ExpectRefusal("eval @/nowhere", 2, "nowhere/config.toml");
   MakeRun();
   std::filesystem::remove(At("run/weights.safetensors"));

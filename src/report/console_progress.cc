@@ -18,10 +18,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Often enough to look alive, rarely enough to cost nothing; logs get a line now and then.
+// Often enough to look alive, rarely enough to cost nothing; log files get fewer lines.
 constexpr auto kBarInterval = std::chrono::milliseconds(200);
 constexpr auto kLineInterval = std::chrono::seconds(10);
-// Of a terminal that does not say how wide it is.
+// For a terminal that does not report its width.
 constexpr size_t kTerminalWidth = 80;
 
 std::string Duration(double seconds) {
@@ -31,7 +31,7 @@ std::string Duration(double seconds) {
   return fmt::format("{}:{:02}", total / 60, total % 60);
 }
 
-// A diverged run has losses that are no numbers; their sign means nothing.
+// Losses of a diverged run are infinite or NaN; which one does not matter.
 std::string LossText(double loss) {
   return std::isfinite(loss) ? fmt::format("{:.4f}", loss) : "not finite";
 }
@@ -43,7 +43,7 @@ std::string Bar(const Progress& progress, size_t width) {
   return "[" + std::string(filled, '#') + std::string(width - filled, '.') + "]";
 }
 
-// A part of a status line. Those of the highest rank are left out first.
+// A part of a status line. Parts of the highest rank are left out first.
 struct Part {
   std::string text;
   int rank = 0;
@@ -65,7 +65,7 @@ std::string Joined(const std::vector<Part>& parts) {
   return line;
 }
 
-// What is known: a run that was stopped early may have been evaluated by then, or not.
+// Accuracy and loss, if known: a run that was stopped early may not have been evaluated.
 std::string Outcome(const TrainSummary& summary) {
   std::string text;
   if (summary.test_accuracy)
@@ -87,7 +87,7 @@ ConsoleProgress::ConsoleProgress()
     : terminal_(isatty(STDERR_FILENO) == 1), last_shown_(Clock::now()), started_(last_shown_) {}
 
 void ConsoleProgress::Line(const std::string& line) {
-  // Return and "erase to the end of the line" remove the bar.
+  // A carriage return and "erase to the end of the line" remove the bar.
   WriteMessage(fmt::format("{}{}\n", terminal_ ? "\r\033[K" : "", line));
 }
 
@@ -159,8 +159,8 @@ std::string SummaryText(const TrainSummary& summary) {
   row("measured peak", summary.measured_peak_bytes);
   row("process", summary.process_peak_bytes);
   if (summary.device_memory.driver_bytes > 0) {
-    row("GPU, by its driver", summary.device_memory.driver_bytes);
-    row("of that its context", summary.device_memory.context_bytes);
+    row("GPU (from driver)", summary.device_memory.driver_bytes);
+    row("of which context", summary.device_memory.context_bytes);
   }
   return fmt::format("\n{}\n{}{} steps in {}, {:.1f} images/s\n{}run folder: {}\n",
                      table.ToString(), Outcome(summary), summary.steps, Duration(summary.seconds),

@@ -1,4 +1,4 @@
-// ConsoleProgress: shows a run on standard error: a bar on a terminal, plain lines elsewhere.
+// ConsoleProgress: shows a run on standard error, as a bar on a terminal, as plain lines elsewhere.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ class ConsoleProgress final : public TrainObserver {
   void OnMessage(const std::string& line) override;
 
  private:
-  void Line(const std::string& line);  // on a line of its own, in place of the bar
+  void Line(const std::string& line);  // replaces the bar
 
   bool terminal_;
   std::chrono::steady_clock::time_point last_shown_;
@@ -26,11 +26,12 @@ class ConsoleProgress final : public TrainObserver {
   int64_t first_step_ = -1;  // of this session; a resumed run starts later
 };
 
-// The bar of a run in one line of at most `width` columns, at least 1: what matters least is left
-// out where it does not fit.
+// The status of a run in one line of at most `width` columns (at least 1). The least important
+// parts are left out if they do not fit.
 std::string ProgressBar(const Progress& progress, double seconds_left, size_t width);
 
-// The table a run ends with: memory planned and measured, accuracy, speed, where the files are.
+// The summary printed at the end of a run: memory planned and measured, accuracy, speed, run
+// folder.
 std::string SummaryText(const TrainSummary& summary);
 
 }  // namespace thimble

@@ -5,8 +5,8 @@
 
 namespace thimble {
 
-// One field of a row, quoted where it has to be. Names come from model files: whatever they hold, a
-// field stays one field.
+// One field of a row, quoted if necessary. Names come from model files and may contain any
+// characters.
 std::string CsvField(const std::string& text);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// What others need for the same step, as measured by hand: for the ratios that reports print.
+// The memory that other frameworks need for the same step, measured by hand, for ratios in reports.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct KnownPeak {
   int64_t bytes = 0;
 };
 
-// Of a plain fp32 step of this network and batch, where somebody measured it.
+// The peak of a plain fp32 step of this network and batch, if it was measured.
 std::optional<KnownPeak> FindKnownPeak(std::string_view model, int64_t batch);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// PlanAnswer: what `thimble plan` has to say, and how it says it to programs.
+// PlanAnswer: the result of `thimble plan`, and its form as JSON and CSV.
 #pragma once
 
 #include <cstdint>
@@ -16,29 +16,29 @@ struct PlanAnswer {
   std::string model;
   int64_t batch = 0;
   int64_t budget_bytes = 0;       // 0: none
-  int64_t plain_arena_bytes = 0;  // the same work without any technique; 0: not known
-  bool plain = true;              // no technique was asked for
+  int64_t plain_arena_bytes = 0;  // without optional techniques; 0: unknown
+  bool plain = true;              // no optional technique was requested
   ProgramRecord record;
   std::optional<Savings> savings = {};
   std::vector<SmallestArena> smallest = {};  // by optimal recompute
-  BudgetAdvice advice = {};                  // where the budget does not suffice
-  bool with_layers = false;                  // a row per layer
+  BudgetAdvice advice = {};                  // if the budget is too small
+  bool with_layers = false;                  // add a row per layer
 
-  // Training with a full batch, or with the first part of it.
+  // The plan that trains a full batch, or its first part.
   const PlanRecord& plan() const { return record.plans.front(); }
   int64_t arena_bytes() const { return static_cast<int64_t>(record.arena_bytes); }
   bool fits() const { return budget_bytes <= 0 || arena_bytes() <= budget_bytes; }
 };
 
-// The most that each category has at any step; not all at the same one.
+// The largest number of bytes of each category at any step, not all at the same step.
 CategoryBytes LargestOf(const MemoryAccount& account);
 
 // One object: totals, categories at the peak and techniques of the first plan, arithmetic of a
 // step.
 std::string ToJson(const PlanAnswer& answer);
 
-// A line per category or, with layers, per layer; the first line names the columns. Bytes and
-// operations as plain numbers.
+// A header, then a line per category or, with `with_layers`, per layer. Bytes and operations are
+// plain numbers.
 std::string ToCsv(const PlanAnswer& answer);
 
 }  // namespace thimble

@@ -14,7 +14,7 @@
 namespace thimble {
 namespace {
 
-// As many as tell where the memory goes without scrolling.
+// Enough to show where the memory goes, few enough to need no scrolling.
 constexpr size_t kLargestShown = 5;
 
 std::string CategoryTable(const MemoryAccount& account, size_t arena_bytes,
@@ -33,7 +33,7 @@ std::string CategoryTable(const MemoryAccount& account, size_t arena_bytes,
   return table.ToString(style);
 }
 
-// When the peak is, and what most of it is.
+// The step of the peak and its largest category.
 std::string PeakText(const PlanRecord& plan, const MemoryAccount& account) {
   const size_t most = static_cast<size_t>(
       std::max_element(account.at_peak.begin(), account.at_peak.end()) - account.at_peak.begin());
@@ -51,7 +51,7 @@ std::string PeakText(const PlanRecord& plan, const MemoryAccount& account) {
 
 std::string LargestTable(const PlanRecord& plan, const MemoryAccount& account,
                          const TextStyle& style) {
-  TextTable table({"largest then", "bytes", "phase", "shape"});
+  TextTable table({"largest at the peak", "bytes", "phase", "shape"});
   for (const size_t column : {2, 3}) table.AlignLeft(column);
   for (const Holding& held : LargestAt(plan.holdings, account.peak_step, kLargestShown)) {
     table.AddRow({held.name, BytesText(held.size_bytes),
@@ -87,12 +87,12 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
                 fmt::format("allocated, once: {} bytes", CountText(answer.arena_bytes()))},
                Ink::kBold);
   table.AddRow({"lower bound", BytesText(plan.lower_bound_bytes),
-                "alive at the fullest step: this order needs no less"});
-  table.AddRow(
-      {"kept", BytesText(account.kept_bytes), "as papers count: no transient values, no data"});
+                "bytes alive at the peak: minimum for this order"});
+  table.AddRow({"kept", BytesText(account.kept_bytes),
+                "as counted in papers: no transient values, no data"});
   if (answer.plain_arena_bytes > 0) {
     table.AddRow({"plain plan", BytesText(static_cast<size_t>(answer.plain_arena_bytes)),
-                  fmt::format("no technique asked for: {} this arena",
+                  fmt::format("no optional technique: {} this arena",
                               RatioText(static_cast<double>(answer.plain_arena_bytes), arena))});
   }
   if (const auto known = FindKnownPeak(answer.model, answer.batch)) {
@@ -106,7 +106,7 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
   return table.ToString(style);
 }
 
-// More or less arithmetic than what was asked for.
+// The difference to the arithmetic of the requested plan.
 std::string AddedFlops(int64_t flops, int64_t asked_flops) {
   if (flops == asked_flops) return "same";
   return fmt::format("{}{}", flops > asked_flops ? "+" : "", FlopsText(flops - asked_flops));
@@ -117,7 +117,7 @@ std::string ClassWord(const std::string& exactness) {
   return exactness.substr(0, exactness.find(':'));
 }
 
-// What the table has no room for.
+// The explanations of exactness, which do not fit into the table.
 std::string ClassRemarks(const Savings& savings) {
   std::string text;
   for (const TechniqueSaving& technique : savings.offered) {
@@ -127,7 +127,7 @@ std::string ClassRemarks(const Savings& savings) {
   return text;
 }
 
-// What leaving something out adds.
+// The bytes that leaving a technique out adds.
 std::string Grown(int64_t bytes) {
   return fmt::format("{}{}", bytes > 0 ? "+" : "", FormatBytes(bytes));
 }
@@ -152,7 +152,7 @@ std::string SavingsTable(const Savings& savings, bool plain, const TextStyle& st
   };
   table.AddRow({"none of these", FormatBytes(savings.bare_arena_bytes), "", "", "", ""});
   each(savings.always, "{} alone", savings.bare_arena_bytes, savings.asked_arena_bytes);
-  total(plain ? "all: plain plan" : "all: as asked", savings.asked_arena_bytes,
+  total(plain ? "all: plain plan" : "all: as requested", savings.asked_arena_bytes,
         savings.bare_arena_bytes);
   each(savings.offered, "{}", savings.asked_arena_bytes, savings.together_arena_bytes);
   if (savings.offered.size() > 1) {
@@ -163,10 +163,10 @@ std::string SavingsTable(const Savings& savings, bool plain, const TextStyle& st
 
 std::string SmallestTable(const PlanAnswer& answer, const TextStyle& style) {
   const Savings& savings = *answer.savings;
-  TextTable table({"smallest, --recompute optimal", "arena", "plain is", "arithmetic"});
+  TextTable table({"smallest, --recompute optimal", "arena", "reduction", "arithmetic"});
   table.AlignLeft(3);
   for (const SmallestArena& arena : answer.smallest) {
-    table.AddRow({arena.microbatch == 0 ? "the batch as a whole"
+    table.AddRow({arena.microbatch == 0 ? "whole batch"
                                         : fmt::format("with --microbatch {}", arena.microbatch),
                   FormatBytes(arena.arena_bytes),
                   RatioText(static_cast<double>(answer.plain_arena_bytes),
@@ -197,7 +197,7 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   return text;
 }
 
-// What changes results, so that nobody is surprised; nothing for what keeps the bits.
+// A remark on a technique that changes results; empty if it keeps every bit.
 std::string TechniqueLine(const TechniqueRecord& technique) {
   if (technique.name == "kernels") return fmt::format("{}: equal to rounding\n", technique.done);
   if (technique.exactness == Name(Exactness::kSameBits)) return {};

@@ -1,4 +1,4 @@
-// A plan for people: where the bytes of the arena go at the peak, and what would make it smaller.
+// A plan as text: what the arena holds at the peak, and what would make it smaller.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One table of a profile for spreadsheets: commas, a header, plain numbers (bytes, milliseconds).
+// One table of a profile as comma-separated values with a header; bytes and milliseconds.
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 namespace thimble {
 namespace {
 
-// With what is left of the plan's arena.
+// Adds the unused bytes of the arena as "gaps".
 Json WithGaps(const CategoryBytes& bytes, size_t arena_bytes) {
   Json json = CategoriesJson(bytes);
   json["gaps"] = arena_bytes - Total(bytes);
@@ -20,7 +20,7 @@ Json PeakJson(const Profile& profile) {
           {"measured", WithGaps(measured, profile.record.arena_bytes)}};
 }
 
-// The plans of a step; categories, steps and holdings are the first one's.
+// All plans of a step. Categories, steps and holdings are those of the first plan.
 Json PlansJson(const Profile& profile) {
   Json plans = Json::EmptyArray();
   const auto add = [&](const PlanRecord& record) {

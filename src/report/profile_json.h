@@ -1,4 +1,4 @@
-// A profile for programs: one JSON object.
+// A profile as one JSON object.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace thimble {
 
-// All of it: `categories`, `layers` and `steps` with planned and measured bytes by category, `ops`
-// by time, every holding with both sizes, `differences` (empty where `agrees` is true). Bytes are
-// bytes, times are milliseconds.
+// The whole profile: `categories`, `layers` and `steps` with planned and measured bytes by
+// category, `ops` by time, every holding with both sizes, `differences` (empty if `agrees` is
+// true). Sizes are in bytes, times in milliseconds.
 std::string ToJson(const Profile& profile);
 
 }  // namespace thimble

@@ -12,12 +12,12 @@ namespace {
 
 std::string Milliseconds(double seconds) { return fmt::format("{:.3f}", seconds * 1e3); }
 double Giga(int64_t count) { return static_cast<double>(count) / 1e9; }
-// Of something per second; nothing where it took no time.
+// A rate per second; empty if no time was measured.
 std::string GigaPerSecond(int64_t count, double seconds) {
   return seconds > 0 ? fmt::format("{:.1f}", Giga(count) / seconds) : "";
 }
 
-// Rounded numbers may look alike where bytes are not.
+// Shows the difference in bytes: rounded sizes may look equal.
 std::string Verdict(size_t planned, size_t measured) {
   if (planned == measured) return "ok";
   return fmt::format("DIFFERS by {:+} B",
@@ -25,7 +25,7 @@ std::string Verdict(size_t planned, size_t measured) {
 }
 
 std::string Verdict(const CategoryBytes& planned, const CategoryBytes& measured) {
-  // Two categories may differ and their sum not.
+  // Categories may differ although their sums are equal.
   if (Total(planned) == Total(measured) && planned != measured) return "DIFFERS";
   return Verdict(Total(planned), Total(measured));
 }
@@ -109,7 +109,7 @@ std::string ProgramTable(const Profile& profile, const TextStyle& style) {
   return table.ToString(style);
 }
 
-// How a step is made up where it is more than one run.
+// The runs of a step, if it has more than one.
 std::string RunsText(const Profile& profile) {
   if (profile.others.empty()) return "";
   std::string text =
@@ -134,7 +134,7 @@ std::string Totals(const Profile& profile) {
       "highest byte in use: {} planned, {} measured\n",
       profile.arena_bytes, profile.allocated_bytes, profile.planned_peak_bytes,
       profile.measured_peak_bytes);
-  text += fmt::format("allocations in steps: {} on the heap, {} mappings, {} of the device\n",
+  text += fmt::format("allocations during steps: {} on the heap, {} mappings, {} on the device\n",
                       profile.heap_calls_in_steps, profile.map_calls_in_steps,
                       profile.device_allocations_in_steps);
   return text;

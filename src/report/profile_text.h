@@ -1,4 +1,4 @@
-// A profile for people: planned beside measured, and where the time goes.
+// A profile as text: planned and measured memory, and where the time goes.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 namespace thimble {
 
 struct ProfileTables {
-  bool layers = false;   // a row per layer, in the order in which a step meets them
+  bool layers = false;   // a row per layer, in the order of their first use in a step
   bool program = false;  // a row per step of the program
 };
 
-// The categories at the peak, the ops by time and the totals, with further tables before these if
-// asked for; at the end every difference between plan and runs, one line each.
+// The tables requested by `tables`, the categories at the peak, the ops by time and the totals; at
+// the end every difference between plan and runs, one line each.
 std::string ProfileText(const Profile& profile, const ProfileTables& tables = {},
                         const TextStyle& style = {});
 

@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-// Narrower than this nothing can be aligned; such a terminal wraps lines itself.
+// Tables cannot be aligned in fewer columns; such a terminal wraps the lines.
 constexpr size_t kNarrowestTerminal = 24;
 
 std::string_view Code(Ink ink) {

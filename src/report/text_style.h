@@ -1,4 +1,4 @@
-// TextStyle: what a terminal can show: how wide its lines are, and whether in colour.
+// TextStyle: the width of a terminal and whether it shows colours.
 #pragma once
 
 #include <cstddef>
@@ -10,22 +10,22 @@ namespace thimble {
 enum class Ink { kPlain, kBold, kFaint, kGood, kBad };
 
 struct TextStyle {
-  size_t width = 0;    // columns; 0: any number
+  size_t width = 0;    // columns; 0: unlimited
   bool color = false;  // escape sequences for colours and bold
 
-  // The text in this ink, or as it is where there is no colour.
+  // The text in this ink, or unchanged if `color` is false.
   std::string Paint(Ink ink, std::string_view text) const;
 };
 
-// Of standard output: a terminal's width (COLUMNS wins) and colour, unless NO_COLOR is set to
-// anything or TERM is "dumb". Pipes and files get plain text of any width.
+// The style of standard output. A terminal has its width (overridden by COLUMNS), and colours
+// unless NO_COLOR is set or TERM is "dumb". Pipes and files get plain text of unlimited width.
 TextStyle StyleOfOutput();
 
-// Columns of the terminal behind this descriptor: what COLUMNS says, or what the terminal does; 0
-// where neither says anything.
+// Columns of the terminal with this descriptor: the value of COLUMNS, or what the terminal reports;
+// 0 if neither is known.
 size_t TerminalWidth(int descriptor);
 
-// Columns that a UTF-8 text takes: its code points; wide and combining ones do not occur here.
+// Columns that a UTF-8 text takes: its code points. Wide and combining characters are not handled.
 size_t DisplayWidth(std::string_view text);
 // The text in at most `width` columns, with "…" in place of its middle. Requires width >= 1.
 std::string Shortened(std::string_view text, size_t width);

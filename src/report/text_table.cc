@@ -8,7 +8,7 @@ namespace thimble {
 namespace {
 
 constexpr size_t kBetween = 2;  // blanks between columns
-// Of the first column: enough to tell layers apart, and for the names of all categories.
+// Narrowest first column: enough to tell layers apart, and for the names of all categories.
 constexpr size_t kNarrowestName = 14;
 
 using TableRows = std::vector<std::vector<std::string>>;
@@ -30,7 +30,7 @@ size_t LineWidth(const std::vector<size_t>& widths) {
   return line;
 }
 
-// Columns that fit, and their widths.
+// The widths of the columns that fit into `limit`.
 std::vector<size_t> FittingWidths(std::vector<size_t> widths, size_t limit) {
   if (limit == 0) return widths;
   const auto shorten_name = [&] {

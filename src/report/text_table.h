@@ -22,8 +22,9 @@ class TextTable {
   // The first column is aligned left, the others right unless named here.
   void AlignLeft(size_t column) { left_[column] = true; }
 
-  // With a line under the header. Where the style's width does not suffice, names in the first
-  // column are shortened, then columns are left out from the right, then the others are shortened.
+  // The table with a line under the header. If it is wider than the style allows, names in the
+  // first column are shortened, then columns are left out from the right, then the others are
+  // shortened.
   std::string ToString(const TextStyle& style = {}) const;
 
  private:

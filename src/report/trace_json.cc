@@ -12,11 +12,11 @@ namespace {
 // Tracks, from the top down.
 enum class Track { kTrainingSteps = 1, kPhases = 2, kOps = 3 };
 
-// Whole nanoseconds, so that times add up; the format wants microseconds.
+// Whole nanoseconds, so that times add up; the format uses microseconds.
 int64_t Nanoseconds(double seconds) { return std::llround(seconds * 1e9); }
 double Microseconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
 
-// The events, one per line, in the order of their beginnings.
+// The events, one per line, in order of their start.
 class Trace {
  public:
   void AddName(const char* what, int track, const std::string& name) {
@@ -65,7 +65,7 @@ void NameTracks(const Profile& profile, Trace& trace) {
   trace.AddName("thread_name", static_cast<int>(Track::kOps), "ops");
 }
 
-// Nanoseconds that the steps from `first` on take together, as far as they are of one phase.
+// Total nanoseconds of the consecutive steps from `first` that belong to the same phase.
 int64_t PhaseDuration(const std::vector<StepRecord>& steps, const std::vector<double>& seconds,
                       size_t first) {
   int64_t duration = 0;
@@ -80,14 +80,14 @@ void AddMemory(const CategoryBytes& bytes, int64_t time, Trace& trace) {
   trace.AddCounter("memory in use (bytes)", time, {{"bytes", Total(bytes)}});
 }
 
-// One run, from this time on; returns when it ends.
+// Adds one run that starts at `begin`; returns the time when it ends.
 int64_t AddRun(const Profile& profile, const MemoryAccount& account, size_t run, int64_t begin,
                Trace& trace) {
   const std::vector<StepRecord>& steps = profile.record.steps;
   const std::vector<double>& seconds = profile.timed_runs[run];
   int64_t run_duration = 0;
   for (const double of_step : seconds) run_duration += Nanoseconds(of_step);
-  // Of a step in parts the trace shows the first: the others do the same.
+  // For a step in parts the trace shows only the first: the others do the same.
   const bool whole = profile.others.empty();
   trace.AddSpan(Track::kTrainingSteps,
                 whole ? fmt::format("training step {}", run) : profile.record.name, begin,

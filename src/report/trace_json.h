@@ -8,9 +8,9 @@
 
 namespace thimble {
 
-// The timed runs one after the other, from time 0, as if nothing lay between their steps. Three
-// tracks: training steps, their phases, and ops. Two counters, which change where an op begins:
-// measured bytes alive by category, and in all.
+// The timed runs one after the other, from time 0, without gaps between steps. Three tracks:
+// training steps, their phases, and ops. Two counters, which change when an op starts: measured
+// bytes alive by category, and in total.
 std::string TraceJson(const Profile& profile);
 
 }  // namespace thimble

@@ -87,15 +87,15 @@ TEST_F(ReportEndToEnd, ARunThatWasKilled) {
   RunWell("report @/run");
   const std::string page = BytesAt(At("run/report.html"));
   EXPECT_THAT(page, HasSubstr("This run has no summary yet"));
-  EXPECT_THAT(page, HasSubstr("ends within a line"));
+  EXPECT_THAT(page, HasSubstr("The last line of metrics.jsonl is incomplete"));
 }
 
 TEST_F(ReportEndToEnd, WhatIsNoRun) {
-  ExpectRefusal("report @", 2, "is no run folder: there is no config.toml in it");
-  ExpectRefusal("report @/nothing", 2, "is no run folder");
+  ExpectRefusal("report @", 2, "is not a run folder: it contains no config.toml");
+  ExpectRefusal("report @/nothing", 2, "is not a run folder");
   ExpectRefusal("report", 2, "report: expected RUN...");
   RunWell(Training("run"));
-  ExpectRefusal("report @/run @/nothing --out @/x.html", 2, "nothing: is no run folder");
+  ExpectRefusal("report @/run @/nothing --out @/x.html", 2, "nothing: is not a run folder");
   EXPECT_FALSE(std::filesystem::exists(At("x.html")));
   Put(At("run/plan.json"), "{\"arena_bytes\":1,\"plans\":[{}]}");
   ExpectRefusal("report @/run", 2, "run/plan.json: plans[0].name: expected a string");

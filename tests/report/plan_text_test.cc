@@ -39,7 +39,7 @@ TEST_F(PlanTextTest, ShowsWhereTheMemoryGoes) {
   }
   EXPECT_THAT(text, HasSubstr("\nactivations dominate: 70.7 % of the arena\n"));
   EXPECT_THAT(text, HasSubstr("allocated, once: 3,223,936 bytes"));
-  EXPECT_THAT(text, HasSubstr("no technique asked for: 2.00x this arena"));
+  EXPECT_THAT(text, HasSubstr("no optional technique: 2.00x this arena"));
   EXPECT_THAT(text, HasSubstr("304.38 MFLOP"));
 }
 
@@ -92,8 +92,9 @@ TEST_F(PlanTextTest, SaysWhatTechniquesSave) {
                               "lossy      +2.00 MFLOP\n"));
   EXPECT_THAT(text, HasSubstr("\n--less, lossy: a little\n"));
   EXPECT_THAT(text, Not(HasSubstr("all options")));  // there is only one
-  EXPECT_THAT(text, HasSubstr("\nthe batch as a whole           2.00 MB     2.00x  +1.00 MFLOP\n"));
-  EXPECT_THAT(text, HasSubstr("\nwith --microbatch 10           1.00 MB     4.00x  same\n"));
+  EXPECT_THAT(text,
+              HasSubstr("\nwhole batch                    2.00 MB      2.00x  +1.00 MFLOP\n"));
+  EXPECT_THAT(text, HasSubstr("\nwith --microbatch 10           1.00 MB      4.00x  same\n"));
 }
 
 TEST_F(PlanTextTest, SaysWhetherItFits) {

@@ -11,9 +11,9 @@
 namespace thimble {
 namespace {
 
-// Names and cases take the places between percent signs. bash takes words apart at = and at :.
+// Each %NAME% is replaced. bash splits words at = and at :.
 constexpr std::string_view kScript =
-    R"(# Completion of %NAME% for bash; made from the program's table of options.
+    R"(# Completion of %NAME% for bash; generated from the program's table of options.
 _%NAME%() {
   local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]} command= word
   local place=$((COMP_CWORD - 1)) words= files= options=
@@ -42,7 +42,7 @@ _%NAME%() {
     compopt -o filenames 2>/dev/null
     mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen "$files" -- "$current")
   fi
-  # The rest of these words is the user's.
+  # The user types the rest of these words: add no space.
   [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *[-:] ]] && compopt -o nospace 2>/dev/null
   return 0
 }
@@ -55,7 +55,7 @@ void Replace(std::string& text, std::string_view what, const std::string& with) 
   }
 }
 
-// "-h, --help" has the name that is worth completing at its end.
+// "--help" of "-h, --help".
 std::string LongName(const HelpOption& option) {
   return option.name.substr(option.name.rfind(' ') + 1);
 }
@@ -66,7 +66,7 @@ std::string NamesOf(const std::vector<HelpOption>& options) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-// What to offer, as assignments of the script.
+// The words and files to offer for a value, as assignments in the script.
 std::string OfferOf(std::string_view value) {
   std::vector<std::string> words;
   std::string files;
@@ -78,8 +78,8 @@ std::string OfferOf(std::string_view value) {
   return fmt::format("words='{}'{}", fmt::join(words, " "), files);
 }
 
-// Patterns "command:option" by what to offer; "*:option" for an option that takes the same in all
-// commands.
+// A case per offer, with patterns "command:option", or "*:option" if the option takes the same
+// values in all commands.
 std::string ValueCases(const HelpProgram& program) {
   std::map<std::string, std::map<std::string, std::vector<std::string>>> commands;
   for (const HelpCommand& command : program.commands) {
@@ -114,7 +114,7 @@ std::string OptionCases(const HelpProgram& program) {
   return cases;
 }
 
-// Words such as cifar10, of cifar10:DIR.
+// The words that a folder follows: cifar10 of cifar10:DIR.
 std::string FolderWords(const HelpProgram& program) {
   std::set<std::string> words = {"''"};  // never an empty pattern
   for (const HelpCommand& command : program.commands) {

@@ -1,4 +1,4 @@
-// Shell completion, as a script for bash that needs nothing beside itself.
+// Shell completion, as a script for bash without dependencies.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// Completes commands, their options, and the values of these: known words, files and folders.
+// Completes commands, their options and the values of options: known words, files and folders.
 std::string BashCompletion(const HelpProgram& program);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// HelpProgram: what help, manual page and shell completion say about a program, its commands and
-// their options.
+// HelpProgram: describes a program, its commands and their options, for help, manual page and shell
+// completion.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace thimble {
 
 struct HelpOption {
-  std::string name;           // "--batch", "-h, --help"; "RUN" for a word that is no option
-  std::string value = {};     // what it takes (train/options/option_values.h); empty for switches
+  std::string name;           // "--batch", "-h, --help"; "RUN" for a positional argument
+  std::string value = {};     // values it takes (train/option_values.h); empty: a switch
   std::string help = {};      // in a few words, without a full stop
   std::string standard = {};  // the default; empty: none worth showing
   std::string group = {};     // heading
@@ -19,8 +19,8 @@ struct HelpCommand {
   std::string name;
   std::string what;                      // one line
   std::vector<HelpOption> words = {};    // "RUN", "[RUN]", "RUN..."
-  std::vector<HelpOption> options = {};  // those of a group one after the other
-  std::string notes = {};                // lines as they are shown: examples, remarks
+  std::vector<HelpOption> options = {};  // sorted by group
+  std::string notes = {};                // printed as they are: examples, remarks
 };
 
 struct HelpProgram {

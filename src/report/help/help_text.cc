@@ -8,7 +8,7 @@ namespace thimble {
 namespace {
 
 constexpr size_t kHelpWidth = 80;
-constexpr size_t kNarrowest = 40;  // less is no use to anybody
+constexpr size_t kNarrowest = 40;  // narrower lines are unreadable
 constexpr size_t kWidest = 100;    // longer lines are hard to read
 constexpr size_t kIndent = 2;
 constexpr size_t kHelpColumn = 26;  // where explanations begin
@@ -27,7 +27,7 @@ std::vector<std::string> WordsOf(std::string_view text) {
   return words;
 }
 
-// In lines from `column` on; the cursor is there already.
+// Wraps words into lines that start at `column`, where the cursor already is.
 std::string Wrapped(const std::vector<std::string>& words, size_t column, size_t width) {
   std::string wrapped;
   size_t used = column;
@@ -46,7 +46,7 @@ std::string Wrapped(const std::vector<std::string>& words, size_t column, size_t
   return wrapped + "\n";
 }
 
-// "  name      explanation", the explanation on lines of its own where the name is long.
+// "  name      explanation"; after a long name the explanation starts on a new line.
 std::string Entry(const std::string& name, const std::vector<std::string>& help, size_t width) {
   std::string text = std::string(kIndent, ' ') + name;
   if (text.size() + 2 > kHelpColumn) {

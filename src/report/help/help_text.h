@@ -8,10 +8,10 @@
 
 namespace thimble {
 
-// In lines of at most `width` columns, as far as words allow; 0: 80 columns.
+// Help for the program, in lines of at most `width` columns unless a word is longer; 0: 80 columns.
 std::string HelpText(const HelpProgram& program, size_t width);
-// Of one command of the program called `program_name`: usage, options under their headings with
-// what they take and their defaults, notes.
+// Help for one command of the program called `program_name`: usage, options under their headings
+// with values and defaults, notes.
 std::string HelpText(const std::string& program_name, const HelpCommand& command, size_t width);
 
 }  // namespace thimble

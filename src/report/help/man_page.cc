@@ -10,17 +10,17 @@
 namespace thimble {
 namespace {
 
-// What every command has in common.
+// The sections that apply to every command.
 constexpr std::string_view kClosing = R"(.SH SIZES
-A size is a whole number of bytes, or a number, also with a decimal fraction, and a unit in any case:
-k, M, G or T (1000, 1000^2, ...), Ki, Mi, Gi or Ti (1024, 1024^2, ...), each with or without B.
-It is rounded down to whole bytes: 512k, 8MB, 1.5GiB.
+A size is a whole number of bytes, or a number (decimals are allowed) with a unit, in upper or lower
+case, with or without B: k, M, G or T (1000, 1000^2, ...), Ki, Mi, Gi or Ti (1024, 1024^2, ...).
+It is rounded down to whole bytes. Examples: 512k, 8MB, 1.5GiB.
 .SH FILES
 A run folder holds config.toml, plan.json, metrics.jsonl, checkpoint/, weights.safetensors,
 best.safetensors, summary.json, report.html and plots/.
 .SH ENVIRONMENT
-COLUMNS is the width of tables, help and progress on a terminal, in place of the terminal's own.
-NO_COLOR, set to anything, or TERM=dumb: no colours.
+COLUMNS overrides the width of the terminal for tables, help and progress.
+NO_COLOR, set to any value, and TERM=dumb turn colours off.
 .SH EXIT STATUS
 .TP
 0
@@ -30,7 +30,7 @@ done
 failed while running, or results could not be written to standard output
 .TP
 2
-wrong use or bad input
+wrong usage or bad input
 .TP
 3
 does not fit the budget
@@ -39,7 +39,7 @@ does not fit the budget
 stopped by signal N, with a checkpoint saved
 )";
 
-// Text of a paragraph: no character of it is a command.
+// Escapes text of a paragraph, so that no character of it is read as markup.
 std::string RoffText(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -70,7 +70,7 @@ std::string Lines(const std::string& notes) {
   return text + ".fi\n";
 }
 
-// An option and all that is said of it.
+// Equal for options with the same name, values, help and default.
 std::string KeyOf(const HelpOption& option) {
   return fmt::format("{}\n{}\n{}\n{}", option.name, option.value, option.help, option.standard);
 }

@@ -1,4 +1,4 @@
-// The manual page, in the language of man(7).
+// The manual page, in man(7) markup.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// Section 1. An option that several commands share is explained with the first of them.
+// A page of section 1. An option shared by several commands is explained at the first of them.
 std::string ManPage(const HelpProgram& program);
 
 }  // namespace thimble

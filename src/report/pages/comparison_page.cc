@@ -26,7 +26,7 @@ TableRow Header(const Runs& runs) {
   return header;
 }
 
-// A row from what `cell` says of each run.
+// A row with `cell` of each run.
 TableRow RowOf(const std::string& name, const Runs& runs,
                const std::function<std::string(const RunRecord&)>& cell) {
   TableRow row = {name};
@@ -34,7 +34,7 @@ TableRow RowOf(const std::string& name, const Runs& runs,
   return row;
 }
 
-// The same for what only a summary has.
+// The same for values from the summary.
 TableRow SummaryRow(const std::string& name, const Runs& runs,
                     const std::function<std::string(const TrainSummary&)>& cell) {
   return RowOf(name, runs,
@@ -61,7 +61,7 @@ std::vector<TableRow> MemoryRows(const Runs& runs) {
     return run.summary && run.summary->device_memory.driver_bytes > 0;
   };
   if (std::any_of(runs.begin(), runs.end(), on_gpu)) {
-    rows.push_back(SummaryRow("GPU, by its driver", runs, [](const Summary& summary) {
+    rows.push_back(SummaryRow("GPU (from driver)", runs, [](const Summary& summary) {
       const int64_t bytes = summary.device_memory.driver_bytes;
       return bytes > 0 ? FormatBytes(bytes) : "–";
     }));
@@ -97,7 +97,7 @@ std::vector<TableRow> ResultRows(const Runs& runs) {
   };
 }
 
-// Where they lie is no setting.
+// The run folder is not a setting.
 std::vector<TableRow> DifferentSettings(const Runs& runs) {
   std::vector<TableRow> rows;
   for (const Option& option : TrainOptions()) {

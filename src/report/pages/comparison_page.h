@@ -9,15 +9,15 @@
 
 namespace thimble {
 
-// As many as can be told apart.
+// More runs could not be told apart.
 inline constexpr size_t kMostCompared = 12;
 
 // The whole page, for two to kMostCompared runs.
 std::string ComparisonPage(const std::vector<RunRecord>& runs);
 NamedFiles ComparisonPlots(const std::vector<RunRecord>& runs);
 
-// What the runs are called: the last part of their folders, or the whole path where two would have
-// the same name.
+// Names of the runs: the last part of their folders, or the whole paths if two would have the same
+// name.
 std::vector<std::string> NamesOf(const std::vector<RunRecord>& runs);
 
 }  // namespace thimble

@@ -15,7 +15,7 @@ std::string HtmlPage(std::string_view title, std::string_view body_html) {
   page += fmt::format("<title>{}</title>\n<style>\n", Escaped(title));
   page += PageRules();
   page += PlotRules(Theme::kLight);
-  // On paper always the light ones.
+  // Prints always use the light colours.
   page += "@media screen and (prefers-color-scheme:dark){\n" + PlotRules(Theme::kDark) + "}\n";
   page += "</style>\n</head>\n<body>\n<main>\n";
   page += body_html;
@@ -65,7 +65,7 @@ std::string Table(const TableRow& header, const std::vector<TableRow>& rows) {
 }
 
 std::string Preformatted(std::string_view text) {
-  // The first newline behind <pre> is not shown, so the text gets one of ours.
+  // Browsers drop the first newline after <pre>, so one is added here.
   return fmt::format("<pre>\n{}</pre>\n", Escaped(text));
 }
 

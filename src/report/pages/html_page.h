@@ -1,5 +1,5 @@
-// The shell of a report: a page that needs nothing from elsewhere, and the few elements it is made
-// of. What goes into them is text, escaped here, unless it says html.
+// A self-contained HTML page and the elements of reports. Arguments are plain text, escaped here,
+// unless their name ends in _html.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace thimble {
 
-// A whole page: head, styles for light and dark, body and the script that shows titles of plots on
-// hover, touch and arrow keys. Without the script browsers show them in their own way.
+// A whole page: head, styles for light and dark, body, and the script that shows the titles of
+// plots on hover, touch and arrow keys. Without the script the browser shows them itself.
 std::string HtmlPage(std::string_view title, std::string_view body_html);
 
 std::string Heading(std::string_view text);
@@ -28,14 +28,14 @@ std::string Tiles(const std::vector<Tile>& tiles);
 
 // A picture or a table with its caption, if it has one.
 std::string Figure(std::string_view plots_html, std::string_view caption);
-// The same picture for wide and for narrow windows; one of them is shown.
+// The same picture for wide and for narrow windows; only one of them is visible.
 std::string WideAndNarrow(const Svg& wide, const Svg& narrow);
 
 // Rows of cells below a header. The first column is text, the others are numbers.
 using TableRow = std::vector<std::string>;
 std::string Table(const TableRow& header, const std::vector<TableRow>& rows);
 
-// Text as it is, in its own box.
+// Preformatted text in a box.
 std::string Preformatted(std::string_view text);
 
 }  // namespace thimble

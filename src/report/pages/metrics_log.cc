@@ -27,8 +27,8 @@ constexpr Member kEpochMembers[] = {
     {"validation_accuracy", &MetricsLog::validation_accuracy},
 };
 
-// The member's number is appended to its points. Absent members and null (what a number that is
-// none was written as) have no point.
+// Appends the member's number to its points. Absent members and null (which stands for NaN and
+// infinity) add no point.
 Result<void> ReadMember(const Json& json, double step, const Member& member, MetricsLog& log) {
   const Json* found = json.Find(member.name);
   if (found == nullptr || found->is_null()) return {};
@@ -38,9 +38,10 @@ Result<void> ReadMember(const Json& json, double step, const Member& member, Met
   return {};
 }
 
-// Steps are counted from 1 and only grow.
+// Steps are counted from 1 and never decrease.
 Result<double> ReadStep(const Json& json, double previous) {
-  constexpr uint64_t kMostSteps = uint64_t{1} << 53;  // what a double counts exactly
+  constexpr uint64_t kMostSteps = uint64_t{1}
+                                  << 53;  // a double represents all smaller integers exactly
   const Json* found = json.Find("step");
   const auto whole = found == nullptr ? std::nullopt : found->integer<uint64_t>();
   if (!whole || *whole > kMostSteps) return BadInput("step: expected a whole number, 0 or more");
@@ -52,7 +53,7 @@ Result<double> ReadStep(const Json& json, double previous) {
 }
 
 Result<void> ReadLine(std::string_view line, double& step, MetricsLog& log) {
-  constexpr size_t kMostBytes = 4096;  // twenty times the longest line there is
+  constexpr size_t kMostBytes = 4096;  // twenty times the longest line that a run writes
   if (line.size() > kMostBytes) {
     return BadInput(fmt::format("expected at most {} bytes", kMostBytes));
   }

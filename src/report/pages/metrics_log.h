@@ -1,4 +1,4 @@
-// MetricsLog: what a run's metrics.jsonl says, read back.
+// MetricsLog: the contents of a run's metrics.jsonl.
 #pragma once
 
 #include <string_view>
@@ -9,25 +9,25 @@
 
 namespace thimble {
 
-// One value of the metrics over the steps of a run.
+// Each metric over the steps of a run.
 struct MetricsLog {
   // By step.
   std::vector<CurvePoint> loss;
   std::vector<CurvePoint> learning_rate;
-  std::vector<CurvePoint> loss_scale;  // where the run scaled its loss
+  std::vector<CurvePoint> loss_scale;  // if the run scaled its loss
   // By epoch, at the step that ended it.
   std::vector<CurvePoint> train_loss;
-  std::vector<CurvePoint> train_accuracy;  // 0 to 1, as are the others
+  std::vector<CurvePoint> train_accuracy;  // 0 to 1, like all accuracies
   std::vector<CurvePoint> test_loss;
   std::vector<CurvePoint> test_accuracy;
   std::vector<CurvePoint> validation_loss;
   std::vector<CurvePoint> validation_accuracy;
   double seconds = 0;           // up to the last epoch
-  bool last_line_torn = false;  // it has no end: the run is just writing it, or was killed there
+  bool last_line_torn = false;  // incomplete: being written, or the run was killed
 };
 
-// Distrusts the text. An error names the line and what was expected; a last line without an end is
-// left out and noted.
+// Parses untrusted text. An error names the line and what was expected. A last line without a
+// newline is skipped and sets last_line_torn.
 Result<MetricsLog> MetricsFromLines(std::string_view text);
 
 }  // namespace thimble

@@ -76,7 +76,7 @@ std::string_view PageScript() {
 'use strict';
 (() => {
   const tip = document.getElementById('tip');
-  const texts = new Map();  // mark -> its title, taken away so that it does not show twice
+  const texts = new Map();  // mark -> its title, removed so that it is not shown twice
   let current = null;
   for (const title of document.querySelectorAll('svg.plot title')) {
     texts.set(title.parentNode, title.textContent);
@@ -114,7 +114,7 @@ std::string_view PageScript() {
   };
   document.addEventListener('pointermove', point);
   document.addEventListener('pointerdown', point);
-  // A finger that is lifted leaves the tip to be read.
+  // The tip stays visible after a touch ends.
   document.addEventListener('pointerleave', (event) => {
     if (event.pointerType !== 'touch') hide();
   });

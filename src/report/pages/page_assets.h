@@ -1,4 +1,4 @@
-// What every page carries: its styles and its script.
+// The styles and the script embedded in every page.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@ namespace thimble {
 // Layout, and the colours of text and boxes in light and dark.
 std::string_view PageRules();
 
-// Shows the titles of plots beside the pointer, under a finger, and by arrow keys.
+// Shows the titles of plots next to the pointer, on touch, and by arrow keys.
 std::string_view PageScript();
 
 }  // namespace thimble

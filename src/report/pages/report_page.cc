@@ -22,7 +22,7 @@ namespace {
 int64_t ArenaOf(const RunRecord& run) { return static_cast<int64_t>(run.program.arena_bytes); }
 std::string ByteCount(int64_t bytes) { return CountText(bytes) + " bytes"; }
 
-// Memory first: what was planned, what was measured, what the process and the driver say.
+// Memory: planned, measured, and as reported by the process and the driver.
 std::vector<Tile> MemoryTiles(const RunRecord& run) {
   const auto arena = static_cast<int64_t>(run.program.arena_bytes);
   std::vector<Tile> tiles = {{"arena", FormatBytes(arena), ByteCount(arena)}};
@@ -37,14 +37,14 @@ std::vector<Tile> MemoryTiles(const RunRecord& run) {
                      agree ? "as planned, to the byte" : ByteCount(summary.measured_peak_bytes)});
     tiles.push_back({"process", FormatBytes(summary.process_peak_bytes), "peak resident set"});
     if (summary.device_memory.driver_bytes > 0) {
-      tiles.push_back({"GPU, by its driver", FormatBytes(summary.device_memory.driver_bytes),
-                       fmt::format("of that its context {}",
-                                   FormatBytes(summary.device_memory.context_bytes))});
+      tiles.push_back(
+          {"GPU (from driver)", FormatBytes(summary.device_memory.driver_bytes),
+           fmt::format("of which context {}", FormatBytes(summary.device_memory.context_bytes))});
     }
   }
   const PlanRecord& plan = run.plan();
-  tiles.push_back({"kept", BytesText(Account(plan).kept_bytes), "as papers count"});
-  tiles.push_back({"lower bound", BytesText(plan.lower_bound_bytes), "for these steps"});
+  tiles.push_back({"kept", BytesText(Account(plan).kept_bytes), "as counted in papers"});
+  tiles.push_back({"lower bound", BytesText(plan.lower_bound_bytes), "for this order of steps"});
   return tiles;
 }
 
@@ -59,7 +59,7 @@ std::vector<Tile> WorkTiles(const RunRecord& run) {
   }
   if (run.summary) {
     tiles.push_back({"speed", RateText(*run.summary),
-                     fmt::format("{} in all", DurationText(run.summary->seconds))});
+                     fmt::format("{} in total", DurationText(run.summary->seconds))});
   }
   return tiles;
 }
@@ -77,7 +77,7 @@ std::string Top(const RunRecord& run) {
   html += Paragraph(fmt::format("{} · run {}", where, RunName(run.folder)), "muted");
   html += Paragraph(ResultText(run), "lead") + "</header>\n";
   if (run.metrics.last_line_torn) {
-    html += Paragraph("metrics.jsonl ends within a line, which is left out here.", "warn");
+    html += Paragraph("The last line of metrics.jsonl is incomplete and was ignored.", "warn");
   }
   std::vector<Tile> tiles = MemoryTiles(run);
   for (Tile& tile : WorkTiles(run)) tiles.push_back(std::move(tile));
@@ -106,14 +106,14 @@ std::string MemorySection(const PlanRecord& plan) {
   html +=
       Figure(WideAndNarrow(MemoryPlot(plan, kWidePlot), MemoryPlot(plan, kNarrowPlot)),
              fmt::format("Bytes alive at each of the {} steps of the plan “{}”, by category. The "
-                         "fullest is step {} ({}); the legend has the bytes there.",
+                         "peak is at step {} ({}); the legend shows its bytes.",
                          plan.steps.size(), plan.name, account.peak_step,
                          StepText(plan, account.peak_step)));
   html += Heading("Map of the arena");
   html += Figure(WideAndNarrow(ArenaMap(plan, kWidePlot), ArenaMap(plan, kNarrowPlot)),
-                 "Which bytes hold what, when: time runs to the right, addresses upwards, each "
-                 "rectangle is one value or the scratch of one step. What keeps its place between "
-                 "steps lies at the bottom.");
+                 "What each byte holds over time: time runs to the right, addresses run upwards, "
+                 "each rectangle is one value or the scratch memory of one step. Values that are "
+                 "kept between steps are at the bottom.");
   return html;
 }
 
@@ -121,7 +121,7 @@ std::string WhereSection(const RunRecord& run) {
   const PlanRecord& plan = run.plan();
   std::string html = Heading("At the peak, and what techniques save");
   html += "<div class=\"pair\">\n";
-  html += Figure(CategoryTable(plan), "Whose bytes they are at the fullest step.");
+  html += Figure(CategoryTable(plan), "Bytes at the peak, by category.");
   if (run.savings) {
     html += Figure(SavingsPlot(*run.savings, ArenaOf(run), kHalfPlot).Inline(),
                    "The arena with and without each technique, for the same network and batch.");
@@ -131,7 +131,7 @@ std::string WhereSection(const RunRecord& run) {
   const std::string label = "Bytes at the peak by layer";
   html += Figure(
       WideAndNarrow(StackedBars(rows, kWidePlot, label), StackedBars(rows, kNarrowPlot, label)),
-      "What each layer holds at the fullest step, in the order of the network.");
+      "What each layer holds at the peak, in the order of the network.");
   return html;
 }
 
@@ -145,7 +145,7 @@ struct NamedChart {
   CurveChart chart;
 };
 
-// Those that the metrics have points for.
+// The charts for which the metrics have points.
 std::vector<NamedChart> Charts(const MetricsLog& log) {
   std::vector<NamedChart> charts = {
       {"loss.svg",
@@ -174,7 +174,7 @@ std::vector<NamedChart> Charts(const MetricsLog& log) {
 std::string CurveSection(const RunRecord& run) {
   std::string html = Heading("Training");
   const std::vector<NamedChart> charts = Charts(run.metrics);
-  if (charts.empty()) return html + Paragraph("Nothing is in metrics.jsonl yet.", "muted");
+  if (charts.empty()) return html + Paragraph("metrics.jsonl has no values yet.", "muted");
   html += "<div class=\"pair\">\n";
   for (const NamedChart& named : charts) {
     html += Figure(CurvePlot(named.chart, kHalfPlot).Inline(), "");
@@ -189,7 +189,7 @@ std::string PlansTable(const ProgramRecord& program) {
                     fmt::format("{}", plan.steps.size()), BytesText(plan.arena_bytes),
                     BytesText(Account(plan).kept_bytes), FlopsText(plan.step_flops)});
   }
-  return Table({"plan", "runs in a training step", "steps", "arena", "kept", "arithmetic"}, rows);
+  return Table({"plan", "runs per training step", "steps", "arena", "kept", "arithmetic"}, rows);
 }
 
 std::string MachineText(const TrainSummary& summary) {
@@ -205,7 +205,7 @@ std::string SettingsSection(const RunRecord& run) {
   std::string html = Heading("All plans of the run") +
                      Figure(PlansTable(run.program),
                             "Each batch shape is planned on its own; all plans share one arena.");
-  html += Heading("How it was made");
+  html += Heading("Command and settings");
   if (run.summary) {
     const TrainSummary& summary = *run.summary;
     if (!summary.command.empty())

@@ -10,11 +10,11 @@
 
 namespace thimble {
 
-// Widths that plots are drawn for: beside each other on a phone nothing fits, so they are drawn
-// anew for it instead of being shrunk.
+// Widths that plots are drawn for. For phones they are drawn again, since shrunk text would be
+// unreadable.
 inline constexpr double kWidePlot = 830;
 inline constexpr double kNarrowPlot = 344;
-inline constexpr double kHalfPlot = 398;  // two in a row; on a phone below each other
+inline constexpr double kHalfPlot = 398;  // two in a row; stacked on a phone
 
 // The whole page.
 std::string ReportPage(const RunRecord& run);

@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-// Whatever the reason, a report that cannot be written is no fault of the run's files.
+// A report that cannot be written is never bad input.
 Result<void> AsFailure(const Result<void>& written) {
   if (written.ok()) return {};
   return Failed(written.error().message);

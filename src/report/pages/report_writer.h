@@ -1,4 +1,4 @@
-// Reports as files: of a run that ends, of one that goes on, of several.
+// Writes reports of one run, finished or not, and of several runs.
 #pragma once
 
 #include <functional>
@@ -12,27 +12,26 @@
 
 namespace thimble {
 
-// Where a report of a run goes where nothing else is said.
+// Default paths of a run's report.
 inline std::string ReportPath(const std::string& run_folder) { return run_folder + "/report.html"; }
 inline std::string PlotsFolder(const std::string& run_folder) { return run_folder + "/plots"; }
 
-// Makes the report of a run folder: a page, and plots as SVG files in a folder that is made where
-// it is missing. kBadInput where the run cannot be read, kFailed where the report cannot be
-// written.
+// Writes the report of a run folder: a page, and plots as SVG files in a folder that is created if
+// missing. kBadInput if the run cannot be read, kFailed if the report cannot be written.
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
                          const std::string& plots_folder, const OpRegistry& ops);
 
-// The same for several runs side by side. An empty `plots_folder` writes no plots.
+// The same for a comparison of several runs. With an empty `plots_folder` no plots are written.
 Result<void> WriteComparison(const std::vector<std::string>& run_folders,
                              const std::string& page_path, const std::string& plots_folder);
 
-// Makes the report of a run folder where it belongs, in this process or elsewhere.
+// Writes the report of a run folder to its default paths, in this process or in another.
 using DrawReport = std::function<Result<void>(const std::string& run_folder)>;
 DrawReport DrawReportHere(const OpRegistry& ops);
 
-// An observer between a run and the one who shows it: passes everything on, and writes the run's
-// report at its end and every so many epochs (0: only at the end). A report that cannot be written
-// becomes a message; the run goes on.
+// An observer that forwards all events to another one, and writes the run's report at the end and
+// every `every_epochs` epochs (0: only at the end). If a report cannot be written, a message says
+// so and the run continues.
 class ReportWriter final : public TrainObserver {
  public:
   ReportWriter(TrainObserver& shown, int64_t every_epochs, DrawReport draw)
@@ -52,7 +51,8 @@ class ReportWriter final : public TrainObserver {
   int64_t every_epochs_;
   DrawReport draw_;
   std::string run_folder_;
-  bool told_ = false;  // how the last report went; a run may end twice (publish_summary.h)
+  bool told_ =
+      false;  // the last report's message was sent; a run may end twice (publish_summary.h)
 };
 
 }  // namespace thimble

@@ -15,7 +15,7 @@
 namespace thimble {
 namespace {
 
-// Each far beyond what a run writes: a hundred times the plans of wrn-28-2, two million lines.
+// Far more than a run writes: a hundred times the plans of wrn-28-2, two million lines.
 constexpr int64_t kMaxPlanBytes = 32 << 20;
 constexpr int64_t kMaxMetricsBytes = 128 << 20;
 
@@ -24,8 +24,8 @@ bool Exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-// The lines that the run had written when it ended are still what they were. A run that goes on
-// adds more; one that was made before summaries spoke of them has no checksum.
+// Checks the lines that the run had written when it ended. A continued run adds more lines; a
+// summary of an older version has no checksum.
 Result<void> CheckLines(std::string_view text, const TrainSummary& summary) {
   const auto size = static_cast<size_t>(summary.metrics_bytes);
   Crc64 checksum;
@@ -35,7 +35,7 @@ Result<void> CheckLines(std::string_view text, const TrainSummary& summary) {
       fmt::format("is damaged or was edited: its first {} bytes are not what the run wrote", size));
 }
 
-// What `parse` makes of a file; its errors get the file's name.
+// Parses a file; errors get its path as context.
 template <class Parse>
 auto ReadFile(const std::string& path, int64_t max_bytes, const Parse& parse)
     -> decltype(parse(std::string())) {
@@ -52,9 +52,9 @@ Result<RunRecord> ReadRunFolder(const std::string& folder) {
   run.folder = folder;
   const std::string config_path = folder + "/config.toml";
   if (!Exists(config_path)) {
-    return BadInput(fmt::format("{}: is no run folder: there is no config.toml in it", folder));
+    return BadInput(fmt::format("{}: is not a run folder: it contains no config.toml", folder));
   }
-  // The run's own copy of a model file is not looked at here.
+  // The run's copy of a model file is not read here.
   THIMBLE_ASSIGN_OR_RETURN(const std::string config, ReadSealedFile(config_path, kMaxConfigBytes));
   THIMBLE_TRY(ReadConfigFile(config_path, run.config));
   THIMBLE_ASSIGN_OR_RETURN(run.program,
@@ -79,7 +79,7 @@ std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& op
   if (!data.ok()) return std::nullopt;
   const auto planned = MakeTrainingProgram(config, data->images, data->counts, ops);
   if (!planned.ok() || planned->program.arena_bytes != run.program.arena_bytes) return std::nullopt;
-  // The run's own arena is shown beside what each technique does to the plain plan.
+  // Techniques are applied to the plain plan; the run's own arena is shown next to them.
   const TrainConfig plain = PlainConfig(CutToData(config, data->counts));
   auto savings = FindSavings(plain, PlanSizer(planned->model, data->counts, ops));
   if (!savings.ok()) return std::nullopt;

@@ -14,14 +14,14 @@
 namespace thimble {
 
 struct RunRecord {
-  std::string folder;  // as it was named
+  std::string folder;  // as given by the user
   TrainConfig config;
   ProgramRecord program;
-  MetricsLog metrics;                   // empty where nothing was written yet
-  std::optional<TrainSummary> summary;  // none as long as the run goes on
+  MetricsLog metrics;                   // empty if nothing was written yet
+  std::optional<TrainSummary> summary;  // none until the run ends
   std::optional<Savings> savings;       // see FindRunSavings
 
-  // Training with a full batch, or with the first part of it.
+  // The plan that trains a full batch, or its first part.
   const PlanRecord& plan() const { return program.plans.front(); }
 };
 
@@ -29,8 +29,8 @@ struct RunRecord {
 // are kBadInput and name the file, the place and what was expected.
 Result<RunRecord> ReadRunFolder(const std::string& folder);
 
-// What techniques save for the run's network, by planning it again; none where its model or data
-// cannot be had any more, or are planned differently by now.
+// What techniques save for the run's network, found by planning it again. None if its model or data
+// are no longer available, or if this version plans it differently.
 std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& ops);
 
 }  // namespace thimble

@@ -56,7 +56,7 @@ std::string WhatRuns(const RunRecord& run) {
 std::string ResultText(const RunRecord& run) {
   if (!run.summary) {
     return fmt::format(
-        "This run has no summary yet: it goes on, or was killed. Planned arena {}; {} "
+        "This run has no summary yet: it is still running, or was killed. Planned arena {}; {} "
         "steps in its metrics so far.",
         FormatBytes(static_cast<int64_t>(run.program.arena_bytes)), CountText(StepsDone(run)));
   }
@@ -67,10 +67,10 @@ std::string ResultText(const RunRecord& run) {
                                             : std::string("Not evaluated yet"),
                       CountText(summary.steps), RateText(summary));
   if (StepsDone(run) > summary.steps) {
-    text += fmt::format(" The run went on after that: its metrics reach step {}.",
+    text += fmt::format(" The run continued after that: its metrics reach step {}.",
                         CountText(StepsDone(run)));
   } else if (!summary.finished) {
-    text += " It was stopped before its end.";
+    text += " It was stopped early.";
   }
   return text;
 }

@@ -1,4 +1,4 @@
-// A run in words and numbers, as both the report and the comparison have them.
+// Texts about a run, shared by the report and the comparison.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// The last part of a folder's path, which is what people call a run.
+// The last part of a folder's path.
 std::string RunName(const std::string& folder);
 
 // "batch 100", "batch 100 in parts of 10".
@@ -17,17 +17,17 @@ std::string BatchText(const TrainConfig& config);
 // "wrn-28-2 on cifar10, batch 100, cuda".
 std::string WhatRuns(const RunRecord& run);
 
-// One sentence or two: memory against the plain plan, planned and measured, accuracy and speed; of
-// a run that goes on, how far it is.
+// A few sentences: memory compared with the plain plan, planned and measured, accuracy and speed;
+// for a run without a summary, how far it is.
 std::string ResultText(const RunRecord& run);
 
-// Steps the run has done, as far as its files say.
+// Steps that the run has done according to its files.
 int64_t StepsDone(const RunRecord& run);
 
-// The newest accuracy on the test set, from 0 to 1; none yet for a run that was not evaluated.
+// The latest accuracy on the test set, from 0 to 1; none if the run was not evaluated yet.
 std::optional<double> TestAccuracy(const RunRecord& run);
 
-// "1.54x": how many times the plain plan is the arena.
+// "1.54x": the plain plan's arena divided by this one.
 std::string PlainRatio(const TrainSummary& summary);
 
 // "11.1 images/s", "39,684 images/s".

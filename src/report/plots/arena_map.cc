@@ -12,14 +12,14 @@
 namespace thimble {
 namespace {
 
-// Thinner than this, in units of the picture, is not to be told from its neighbour.
+// Rectangles thinner than this, in units of the picture, cannot be told from their neighbours.
 constexpr double kThin = 1;
 
 // Holdings drawn as one rectangle.
 struct Patch {
   const Holding* first = nullptr;
   size_t end_offset = 0;
-  size_t size_bytes = 0;  // of the holdings, without what lies between them
+  size_t size_bytes = 0;  // sum over the holdings, without the space between them
   size_t count = 0;
 };
 
@@ -27,7 +27,8 @@ bool LiveAlike(const Holding& a, const Holding& b) {
   return a.category == b.category && a.live.first == b.live.first && a.live.end == b.live.end;
 }
 
-// By life and address; thin neighbours joined as long as what is drawn covers nobody else.
+// Sorted by lifetime and address. Thin neighbours are joined if the rectangle covers no other
+// holding.
 std::vector<Patch> Patches(const PlanRecord& plan, double thin_bytes) {
   std::vector<const Holding*> order;
   for (const Holding& holding : plan.holdings) order.push_back(&holding);
@@ -54,7 +55,7 @@ std::vector<Patch> Patches(const PlanRecord& plan, double thin_bytes) {
 }
 
 std::string LifeText(const Holding& holding) {
-  if (holding.resident) return "resident: keeps its place between steps";
+  if (holding.resident) return "resident: kept between steps";
   if (holding.live.end - holding.live.first == 1) return fmt::format("step {}", holding.live.first);
   return fmt::format("steps {} to {}", holding.live.first, holding.live.end - 1);
 }
@@ -93,7 +94,8 @@ void DrawAxes(Svg& svg, const Frame& frame, const PlanRecord& plan) {
   svg.Text(frame.right(), svg.height() - 3, "steps of the plan", "muted", Anchor::kEnd);
 }
 
-// Draws it if it is a sliver, or if it is none. Slivers have no edge, which would cover them.
+// Draws the patch only if it is a sliver (`slivers`) or only if it is not (!`slivers`). Slivers
+// have no edge, which would cover them.
 void DrawPatch(Svg& svg, const Frame& frame, const Patch& patch, bool slivers) {
   constexpr double kSliver = 3;
   constexpr double kSeen = 0.7;
@@ -112,8 +114,8 @@ Svg ArenaMap(const PlanRecord& plan, double width) {
   const double height = width > 500 ? 460 : 340;
   const double legend = LegendHeight(width, Legend());
   Svg svg(width, legend + 22 + height + kPhaseBandHeight + 34,
-          fmt::format("Map of the arena of {}: {} things held in {}", plan.name,
-                      plan.holdings.size(), ExactBytes(plan.arena_bytes)));
+          fmt::format("Map of the arena of {}: {} holdings in {}", plan.name, plan.holdings.size(),
+                      ExactBytes(plan.arena_bytes)));
   Frame frame;
   frame.area = {44, legend + 22, width - 44 - 8, height};
   frame.x_high = static_cast<double>(std::max<size_t>(plan.steps.size(), 1));
@@ -121,7 +123,7 @@ Svg ArenaMap(const PlanRecord& plan, double width) {
   DrawLegend(svg, {0, 0, width, 0}, Legend());
   DrawAxes(svg, frame, plan);
   svg.Rect(frame.area, "free");
-  // Slivers last: they would be lost below the edges of others.
+  // Slivers last: the edges of other patches would hide them.
   const std::vector<Patch> patches = Patches(plan, kThin * frame.y_high / height);
   for (const bool slivers : {false, true}) {
     for (const Patch& patch : patches) DrawPatch(svg, frame, patch, slivers);

@@ -1,4 +1,4 @@
-// The map of the arena: addresses from the bottom up, steps from left to right, every holding a
+// The map of the arena: addresses from the bottom up, steps from left to right. Every holding is a
 // rectangle in the colour of its category.
 #pragma once
 
@@ -7,8 +7,8 @@
 
 namespace thimble {
 
-// Titles give value, layer, shape, bytes, life and offset. Neighbours of one category and one life
-// that are too thin to be seen are drawn as one.
+// Titles give value, layer, shape, bytes, lifetime and offset. Neighbours with the same category
+// and lifetime that are too thin to be seen are drawn as one.
 Svg ArenaMap(const PlanRecord& plan, double width);
 
 }  // namespace thimble

@@ -14,11 +14,11 @@ namespace thimble {
 namespace {
 
 constexpr size_t kMostPoints = 400;  // two for each pixel of the plot
-constexpr size_t kMostMarked = 14;   // more points than this need no dots
+constexpr size_t kMostMarked = 14;   // curves with more points get no dots
 constexpr size_t kDense = 250;       // thick lines would run into each other
-constexpr size_t kMostTitles = 200;  // columns that answer the pointer
-constexpr double kLogFrom = 30;      // a linear axis hides what is this much smaller
-constexpr double kLeastLog = 1e-100, kMostLog = 1e100;  // ratios of all between them are finite
+constexpr size_t kMostTitles = 200;  // columns with a title
+constexpr double kLogFrom = 30;      // a linear axis hides values this much smaller
+constexpr double kLeastLog = 1e-100, kMostLog = 1e100;  // so that ratios are finite
 constexpr double kLabelRow = 13;
 
 std::string ValueText(double value, const std::string& unit) {
@@ -66,7 +66,7 @@ class CurveDrawing {
     }
     return label;
   }
-  // A third of the picture at most; longer names end outside.
+  // At most a third of the picture; longer names are cut off.
   double LabelWidth() const {
     double widest = 0;
     for (const Curve& curve : chart_.curves) {
@@ -111,7 +111,7 @@ void CurveDrawing::ChooseRanges() {
     return;
   }
   if (chart_.from_zero) values.Add(0);
-  // Flat curves lie in the middle.
+  // Flat curves are centred.
   const double span = values.high > values.low ? values.high - values.low
                                                : std::max(std::abs(values.high), 1.0) * 0.2;
   frame_.y_low = chart_.from_zero && values.low == 0 ? 0 : values.low - 0.06 * span;
@@ -154,7 +154,7 @@ void CurveDrawing::DrawCurve(const Curve& curve) {
   }
 }
 
-// At the height of the last point, moved apart where they would touch.
+// Labels are at the height of the last point, moved apart if they would touch.
 void CurveDrawing::DrawLabels() {
   struct Label {
     double y;
@@ -180,7 +180,7 @@ void CurveDrawing::DrawLabels() {
   }
 }
 
-// A column around each step that has values.
+// Adds a column with a title around each step that has values.
 void CurveDrawing::DrawHits() {
   std::map<double, std::string> titles;
   for (const Curve& curve : curves_) {

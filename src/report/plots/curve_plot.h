@@ -18,19 +18,19 @@ struct Curve {
   std::string name;
   size_t colour = 0;               // LineClass
   std::vector<CurvePoint> points;  // by step; all numbers finite
-  bool thin = false;               // the rough numbers behind a smoother curve; has no label
+  bool thin = false;               // noisy values below a smoother curve; has no label
 };
 
 struct CurveChart {
   std::string title;  // "loss"
-  std::string unit;   // "%" or nothing
+  std::string unit;   // "%" or empty
   std::vector<Curve> curves;
-  bool from_zero = false;  // the axis begins at 0
+  bool from_zero = false;  // the axis starts at 0
 };
 
-// Lines with their names and last values at the right; titles give the values of a step. Numbers
-// that span decades get a logarithmic axis, unless they are percent or the axis begins at 0. Long
-// curves are thinned out: of each stretch the smallest and the largest value stay.
+// Lines with their names and last values on the right; titles give the values of a step. Values
+// that span decades get a logarithmic axis, unless they are percentages or the axis starts at 0.
+// Long curves are thinned out: of each interval the smallest and the largest value are kept.
 Svg CurvePlot(const CurveChart& chart, double width);
 
 // At most about `count` points that show the same curve.

@@ -15,7 +15,7 @@ void Add(BarRow& row, const BarRow& other) {
   for (size_t index = 0; index < kNumCategories; ++index) row.bytes[index] += other.bytes[index];
 }
 
-// The largest rows in their order, and one for the others.
+// The largest rows in their original order, and one row for the others.
 std::vector<BarRow> Largest(std::vector<BarRow> rows) {
   if (rows.size() <= kMostRows) return rows;
   std::vector<size_t> sizes;

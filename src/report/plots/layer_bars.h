@@ -10,7 +10,7 @@ namespace thimble {
 
 // A row for each layer that holds something at the peak, in the order of the network. What belongs
 // to a part of a layer (the momentum of "fc.weight") counts for the layer. Batches come last, as
-// "batches"; of more layers than can be looked at, the largest, the rest as one row.
+// "batches". If there are too many layers, the largest are shown and the rest is one row.
 std::vector<BarRow> LayersAtPeak(const PlanRecord& plan);
 
 }  // namespace thimble

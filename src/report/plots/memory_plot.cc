@@ -12,10 +12,10 @@
 namespace thimble {
 namespace {
 
-// More than a screen has pixels for.
+// More columns than this are narrower than a pixel.
 constexpr size_t kMaxColumns = 1000;
 
-// Steps [first, end) drawn as one, with the numbers of `shown`.
+// Steps [first, end) drawn as one, with the values of step `shown`.
 struct Column {
   size_t first = 0;
   size_t end = 0;
@@ -82,7 +82,7 @@ class MemoryDrawing {
   Frame frame_;
 };
 
-// From the top of the stack down, as the eye finds them.
+// In the order of the stack, from the top down.
 std::vector<LegendEntry> MemoryDrawing::Legend() const {
   std::vector<LegendEntry> entries;
   for (auto category = kStackOrder.rbegin(); category != kStackOrder.rend(); ++category) {
@@ -105,7 +105,7 @@ void MemoryDrawing::DrawAxes() {
   svg_.Text(frame_.right(), svg_.height() - 3, "steps of the plan", "muted", Anchor::kEnd);
 }
 
-// Along the tops from left to right and back along the bottoms.
+// Each outline follows the tops from left to right and the bottoms back.
 void MemoryDrawing::DrawStack() {
   std::vector<size_t> base(columns_.size(), 0);
   for (const Category category : kStackOrder) {
@@ -142,7 +142,7 @@ void MemoryDrawing::DrawPeak() {
                   account_.peak_step);
   const std::string arena =
       fmt::format("arena {}", FormatBytes(static_cast<int64_t>(plan_.arena_bytes)));
-  // The peak is named on the side that has more room, the arena at the other end.
+  // The peak's label is on the side with more space, the arena's at the other end.
   const bool room_right = x < frame_.area.x + frame_.area.width / 2;
   const double label_y = frame_.area.y - 10;
   svg_.Text(x + (room_right ? 4 : -4), label_y, peak, "strong",
@@ -158,7 +158,7 @@ void MemoryDrawing::DrawHits() {
   for (const Column& column : columns_) {
     const CategoryBytes& bytes = account_.at_step[column.shown];
     std::string title = fmt::format("step {}: {}\n", column.shown, StepText(plan_, column.shown));
-    title += fmt::format("in all {}", ExactBytes(Total(bytes)));
+    title += fmt::format("total {}", ExactBytes(Total(bytes)));
     for (auto category = kStackOrder.rbegin(); category != kStackOrder.rend(); ++category) {
       title += fmt::format("\n{} {}", Name(*category),
                            ExactBytes(bytes[static_cast<size_t>(*category)]));

@@ -1,4 +1,4 @@
-// Memory over one step: who owns how many bytes of the arena, as a stack of steps by category.
+// Memory over one step: the bytes of each category at each step of the plan, stacked.
 #pragma once
 
 #include "thimble/plan/program_record.h"
@@ -6,8 +6,8 @@
 
 namespace thimble {
 
-// With the peak marked and the phases below; titles give the bytes of each step. Plans of very many
-// steps are drawn in as many columns as can be seen, each the fullest of its steps.
+// The peak is marked and the phases are below; titles give the bytes of each step. Plans with very
+// many steps are drawn in fewer columns; each shows the step with the most bytes.
 Svg MemoryPlot(const PlanRecord& plan, double width);
 
 }  // namespace thimble

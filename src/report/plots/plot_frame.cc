@@ -18,7 +18,7 @@ double EntryWidth(const LegendEntry& entry) {
   return kSwatch + 5 + TextWidth(entry.text, kFontSize) + 14;
 }
 
-// Calls draw(entry, x, y) for each, y from 0; returns the height of all rows.
+// Calls draw(entry, x, y) for each entry, with y from 0; returns the height of all rows.
 template <class Draw>
 double LayOutLegend(double width, const std::vector<LegendEntry>& entries, const Draw& draw) {
   double x = 0;
@@ -56,12 +56,12 @@ std::vector<Stretch> PhasesOf(const std::vector<StepRecord>& steps) {
 
 std::vector<double> RoundTicks(double low, double high, int count) {
   if (!(high > low) || !std::isfinite(high - low) || count < 1) return {};
-  // Numbers that differ by no more than this have no round ones between them, or too few to count.
+  // In a smaller relative range a double cannot represent enough round numbers.
   constexpr double kLeastRange = 1e-12;
   if (high - low < kLeastRange * std::max(std::abs(low), std::abs(high))) return {};
   const double rough = (high - low) / count;
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
-  // The nearest of 1, 2, 5 and 10, as ratios go.
+  // The nearest of 1, 2, 5 and 10, by ratio.
   const double ratio = rough / power;
   const double step = power * (ratio < 1.5 ? 1 : ratio < 3.2 ? 2 : ratio < 7 ? 5 : 10);
   std::vector<double> ticks;
@@ -153,7 +153,7 @@ double LegendHeight(double width, const std::vector<LegendEntry>& entries) {
 }
 
 void DrawPhases(Svg& svg, const Frame& frame, const std::vector<StepRecord>& steps) {
-  // A plan has three, each in one stretch; more would be noise.
+  // A plan normally has three stretches; many more would be noise.
   constexpr size_t kMostShown = 12;
   const std::vector<Stretch> stretches = PhasesOf(steps);
   if (stretches.size() > kMostShown) return;

@@ -1,5 +1,5 @@
-// What plots with axes share: ticks at round numbers, units, the area between the axes, legends and
-// the phases of a step.
+// Parts shared by plots with axes: ticks at round numbers, units, the area between the axes,
+// legends and the phases of a step.
 #pragma once
 
 #include <cstddef>
@@ -13,23 +13,23 @@
 
 namespace thimble {
 
-inline constexpr double kFontSize = 11;  // as plot_style.cc has it
+inline constexpr double kFontSize = 11;  // as in plot_style.cc
 
-// Round numbers (1, 2 or 5 times a power of ten apart) within [low, high], about `count` of them.
-// Empty where there is no range, or one that is too small for numbers of this size.
+// About `count` round numbers within [low, high], 1, 2 or 5 times a power of ten apart. Empty if
+// the range is empty or too small for doubles of this size.
 std::vector<double> RoundTicks(double low, double high, int count);
-// Powers of ten within [low, high], with 2 and 5 times them where there are few; not all of them
-// where there are many. low > 0.
+// Powers of ten within [low, high]; if there are few, also 2 and 5 times these; if there are many,
+// only some of them. Requires low > 0.
 std::vector<double> LogTicks(double low, double high);
-// The same for steps, from 0: whole numbers only.
+// Ticks for steps, from 0: whole numbers only.
 std::vector<double> StepTicks(double high, int count);
-// "0.05", "12k", "3M": as short as ticks are read.
+// A short label: "0.05", "12k", "3M".
 std::string TickText(double value);
 
 // "13.11 MB (13,107,200 bytes)"; below a kilobyte "17 bytes".
 std::string ExactBytes(size_t bytes);
 
-// The unit in which an axis up to `max_bytes` has short numbers.
+// The unit that gives short labels on an axis up to `max_bytes`.
 struct ByteUnit {
   double bytes = 1;
   std::string_view name = "B";
@@ -49,29 +49,29 @@ struct Frame {
   double Y(double value) const;
 };
 
-// Lines across the area and numbers beside it; `factor` divides what is written.
+// Draws lines across the area and labels next to it; labels are divided by `factor`.
 void DrawYTicks(Svg& svg, const Frame& frame, const std::vector<double>& ticks, double factor = 1);
-// Numbers `below` the area, with short lines.
+// Draws labels with short lines at `below` under the area.
 void DrawXTicks(Svg& svg, const Frame& frame, const std::vector<double>& ticks, double below);
 
-// A colour and what it stands for.
+// A colour and its meaning.
 struct LegendEntry {
   std::string css_class;
   std::string text;
 };
-// Rows of entries, as many in each as fit; returns the height they take, from `y` down.
+// Draws entries in rows, as many per row as fit into `area`; returns the height of the rows.
 double DrawLegend(Svg& svg, const Box& area, const std::vector<LegendEntry>& entries);
 double LegendHeight(double width, const std::vector<LegendEntry>& entries);
 
-// Forward, backward and update as a band of this height below the area, whose x axis is the steps.
+// Draws forward, backward and update as a band of this height below the area, whose x axis is the
+// steps.
 inline constexpr double kPhaseBandHeight = 16;
 void DrawPhases(Svg& svg, const Frame& frame, const std::vector<StepRecord>& steps);
 
-// As much of a text as this width has room for, with "…" where some is missing.
+// As much of the text as fits into this width, with "…" if it was cut.
 std::string Clipped(std::string_view text, double width);
 
-// "conv2d_grad_weight, block2.layer.2.conv1": what a step does; steps of the plan or "" behind
-// them.
+// What a step does: "conv2d_grad_weight, block2.layer.2.conv1"; "" for a step after the last.
 std::string StepText(const PlanRecord& plan, size_t step);
 
 }  // namespace thimble

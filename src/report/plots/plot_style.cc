@@ -5,8 +5,8 @@
 namespace thimble {
 namespace {
 
-// Paul Tol's "bright" scheme, which stays apart for all common kinds of colour blindness; a little
-// lighter on dark ground.
+// Paul Tol's "bright" scheme, which is safe for all common kinds of colour blindness; a little
+// lighter on a dark background.
 struct Colours {
   std::string_view ink, muted, grid, ground, panel;
   std::string_view green, cyan, purple, red, blue, yellow, grey;

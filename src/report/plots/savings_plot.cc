@@ -19,7 +19,7 @@ struct Row {
   std::string name;
   std::string remark;
   int64_t arena_bytes = 0;
-  int64_t from_bytes = 0;  // what it would be without; 0: nothing to compare with
+  int64_t from_bytes = 0;  // arena without it; 0: nothing to compare with
   bool total = false;
   std::string title;
 };

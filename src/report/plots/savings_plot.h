@@ -1,4 +1,4 @@
-// What each technique takes off the arena, as bars.
+// The bytes that each technique saves, as bars.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace thimble {
 
-// A row for the arena without any technique, with each alone, with all that every plan has, with
-// each that may be asked for, and for the run's own. What is saved hangs behind what is needed.
+// Rows: the arena without any technique, with each default technique alone, with all defaults, with
+// each optional technique, and of this run. The saved bytes are drawn after the needed ones.
 Svg SavingsPlot(const Savings& savings, int64_t arena_bytes, double width);
 
 }  // namespace thimble

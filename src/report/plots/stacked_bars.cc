@@ -17,14 +17,14 @@ constexpr double kTotalWidth = 66;  // "374.80 MB"
 
 size_t Whole(const BarRow& row) { return Total(row.bytes) + row.gap_bytes; }
 
-// Wide enough for the longest name, but never more than half of the picture.
+// Wide enough for the longest name, but at most half of the picture.
 double NameWidth(const std::vector<BarRow>& rows, double width) {
   double widest = 0;
   for (const BarRow& row : rows) widest = std::max(widest, TextWidth(row.name, kFontSize));
   return std::min(widest + 8, width / 2);
 }
 
-// The end of a name says more than its beginning: "…layer.0.conv1".
+// Keeps the end of a name, which says more than its beginning: "…layer.0.conv1".
 std::string ShortenedName(const std::string& name, double width) {
   if (TextWidth(name, kFontSize) <= width) return name;
   size_t from = 0;
@@ -37,7 +37,7 @@ std::string ShortenedName(const std::string& name, double width) {
 }
 
 std::string TitleOf(const BarRow& row) {
-  std::string title = fmt::format("{}\nin all {}", row.name, ExactBytes(Whole(row)));
+  std::string title = fmt::format("{}\ntotal {}", row.name, ExactBytes(Whole(row)));
   for (const Category category : kStackOrder) {
     const size_t bytes = row.bytes[static_cast<size_t>(category)];
     if (bytes > 0) title += fmt::format("\n{} {}", Name(category), ExactBytes(bytes));

@@ -71,7 +71,7 @@ std::string Coordinate(double value) {
 }
 
 double TextWidth(std::string_view text, double font_size) {
-  // Bytes that start a character; a sans-serif digit or letter is about this wide.
+  // Counts bytes that start a character; a sans-serif digit or letter is about this wide.
   const auto characters = std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
   });

@@ -1,5 +1,5 @@
-// Svg: a picture under construction. Knows shapes, escaping and nothing of what is drawn; colours
-// and fonts are classes of plot_style.h.
+// Svg: builds a picture from shapes and escaped text. Colours and fonts are the CSS classes of
+// plot_style.h.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace thimble {
 
-// Text as it may stand in HTML and XML, within elements and quoted attributes. What XML has no
-// place for (control characters) becomes a replacement character. Expects UTF-8.
+// Escapes UTF-8 text for elements and quoted attributes of HTML and XML. Characters that XML
+// forbids (control characters) become U+FFFD.
 std::string Escaped(std::string_view text);
 
 // "12.5", "0.01", "-3": a coordinate with as many digits as a screen can show.
 std::string Coordinate(double value);
 
-// About how wide a text of this size is drawn, in the same unit.
+// The approximate width of a text of this font size, in the same unit.
 double TextWidth(std::string_view text, double font_size);
 
 enum class Anchor { kStart, kMiddle, kEnd };
@@ -25,15 +25,15 @@ struct Box {
 
 class Svg {
  public:
-  // `label` says what the picture shows to those who cannot see it.
+  // `label` describes the picture for screen readers.
   Svg(double width, double height, std::string_view label);
 
   double width() const { return width_; }
   double height() const { return height_; }
 
-  // All texts are escaped here; classes are our own words.
+  // All texts are escaped here; class names are not.
   void Rect(const Box& box, std::string_view css_class);
-  // A rectangle that answers: its title shows on hover (lines separated by '\n').
+  // A rectangle whose title is shown on hover (lines separated by '\n').
   void Mark(const Box& box, std::string_view css_class, std::string_view title);
   void Line(double x1, double y1, double x2, double y2, std::string_view css_class);
   void Circle(double x, double y, double radius, std::string_view css_class);
@@ -41,9 +41,9 @@ class Svg {
   void Text(double x, double y, std::string_view text, std::string_view css_class,
             Anchor anchor = Anchor::kStart);
 
-  // For a page that has the rules of plot_style.h; `css_class` is added to that of the element.
+  // For a page with the rules of plot_style.h; `css_class` is added to the element's class.
   std::string Inline(std::string_view css_class = {}) const;
-  // A file on its own, with the light colours and a margin, for papers.
+  // A stand-alone file, with the light colours and a margin, for papers.
   std::string File() const;
 
  private:

@@ -37,7 +37,7 @@ TEST(ComparisonPage, PutsRunsSideBySide) {
   EXPECT_THAT(page, HasSubstr("<tr><th>test accuracy</th><td>37.50 %</td><td>50.00 %</td></tr>"));
   EXPECT_THAT(page, HasSubstr("<tr><th>batch</th><td>4</td><td>8</td></tr>"));
   EXPECT_THAT(page, Not(HasSubstr("<tr><th>model</th>")));  // the same
-  EXPECT_THAT(page, HasSubstr("<title>other\nin all 20.00 kB (20,000 bytes)\n"));
+  EXPECT_THAT(page, HasSubstr("<title>other\ntotal 20.00 kB (20,000 bytes)\n"));
   EXPECT_THAT(page, Not(HasSubstr("driver")));
 }
 

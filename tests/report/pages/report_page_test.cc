@@ -38,8 +38,8 @@ TEST(ReportPage, GpuRunsHaveTheDriversFigures) {
   RunRecord run = ToyRun();
   run.summary->device_memory.driver_bytes = 900'000'000;
   run.summary->device_memory.context_bytes = 500'000'000;
-  EXPECT_THAT(ReportPage(run), HasSubstr("<dt>GPU, by its driver</dt><dd>900.00 MB<small>of that "
-                                         "its context 500.00 MB</small>"));
+  EXPECT_THAT(ReportPage(run), HasSubstr("<dt>GPU (from driver)</dt><dd>900.00 MB<small>of which "
+                                         "context 500.00 MB</small>"));
 }
 
 TEST(ReportPage, ARunThatGoesOnSaysSo) {
@@ -49,8 +49,8 @@ TEST(ReportPage, ARunThatGoesOnSaysSo) {
   run.metrics.last_line_torn = true;
   const std::string page = ReportPage(run);
   EXPECT_THAT(page, HasSubstr("This run has no summary yet"));
-  EXPECT_THAT(page, HasSubstr("Nothing is in metrics.jsonl yet."));
-  EXPECT_THAT(page, HasSubstr("ends within a line"));
+  EXPECT_THAT(page, HasSubstr("metrics.jsonl has no values yet."));
+  EXPECT_THAT(page, HasSubstr("The last line of metrics.jsonl is incomplete"));
   EXPECT_THAT(page, Not(HasSubstr("measured peak</dt>")));
 }
 

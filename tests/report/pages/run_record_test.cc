@@ -58,7 +58,7 @@ TEST_F(RunRecordTest, ARunThatGoesOnHasNoSummary) {
 
 TEST_F(RunRecordTest, NoRunFolder) {
   EXPECT_EQ(ReadRunFolder(folder_ + "/nothing").error().message,
-            folder_ + "/nothing: is no run folder: there is no config.toml in it");
+            folder_ + "/nothing: is not a run folder: it contains no config.toml");
   EXPECT_EQ(ReadRunFolder("").error().kind, ErrorKind::kBadInput);
   std::filesystem::remove(folder_ + "/plan.json");
   EXPECT_THAT(Refusal(), StartsWith(folder_ + "/plan.json"));

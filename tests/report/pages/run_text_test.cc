@@ -40,9 +40,10 @@ TEST(RunText, PlainRunsAndDifferencesAreNamed) {
 TEST(RunText, RunsThatGoOn) {
   RunRecord run = ToyRun();
   run.summary.reset();
-  EXPECT_EQ(ResultText(run),
-            "This run has no summary yet: it goes on, or was killed. Planned arena 10.00 kB; 2 "
-            "steps in its metrics so far.");
+  EXPECT_EQ(
+      ResultText(run),
+      "This run has no summary yet: it is still running, or was killed. Planned arena 10.00 kB; "
+      "2 steps in its metrics so far.");
   EXPECT_EQ(TestAccuracy(run), 0.375);
   run.metrics = {};
   EXPECT_EQ(StepsDone(run), 0);
@@ -52,10 +53,11 @@ TEST(RunText, RunsThatGoOn) {
 TEST(RunText, ASummaryOfAnEarlierPartOfTheRun) {
   RunRecord run = ToyRun();
   run.metrics.loss.push_back({7, 1});
-  EXPECT_THAT(ResultText(run), HasSubstr("The run went on after that: its metrics reach step 7."));
+  EXPECT_THAT(ResultText(run),
+              HasSubstr("The run continued after that: its metrics reach step 7."));
   run = ToyRun();
   run.summary->finished = false;
-  EXPECT_THAT(ResultText(run), HasSubstr("It was stopped before its end."));
+  EXPECT_THAT(ResultText(run), HasSubstr("It was stopped early."));
 }
 
 TEST(RunText, Numbers) {

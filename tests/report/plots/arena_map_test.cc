@@ -18,7 +18,7 @@ TEST(ArenaMap, EveryHoldingAnswers) {
   EXPECT_THAT(svg, HasSubstr("<title>conv1.y\nactivations of layer conv1\n4.00 kB (4,000 bytes)\n"
                              "steps 0 to 2\noffset 3,000</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>fc.weight\nmodel of layer fc\n(10, 25) f32\n"
-                             "1.00 kB (1,000 bytes)\nresident: keeps its place between steps\n"
+                             "1.00 kB (1,000 bytes)\nresident: kept between steps\n"
                              "offset 0</title>"));
   EXPECT_THAT(svg, HasSubstr("<title>dconv1.y\ntransient of layer fc\n3.00 kB (3,000 bytes)\n"
                              "step 2\noffset 7,000</title>"));

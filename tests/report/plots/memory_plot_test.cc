@@ -14,9 +14,9 @@ using testing::Not;
 TEST(MemoryPlot, HasTheNumbersOfEachStep) {
   const std::string svg = MemoryPlot(ToyPlan(), 800).Inline();
   EXPECT_EQ(CountOf(svg, "<title>"), 4U);
-  EXPECT_THAT(svg, HasSubstr("<title>step 0: conv2d, conv1\nin all 6.50 kB (6,500 bytes)\n"));
+  EXPECT_THAT(svg, HasSubstr("<title>step 0: conv2d, conv1\ntotal 6.50 kB (6,500 bytes)\n"));
   EXPECT_THAT(svg,
-              HasSubstr("<title>step 2: linear_grad, fc\nin all 9.00 kB (9,000 bytes)\n"
+              HasSubstr("<title>step 2: linear_grad, fc\ntotal 9.00 kB (9,000 bytes)\n"
                         "transient 3.00 kB (3,000 bytes)\n"
                         "activations 4.00 kB (4,000 bytes)\ngradients 0 bytes\ndata 0 bytes\n"
                         "optimizer 1.00 kB (1,000 bytes)\nmodel 1.00 kB (1,000 bytes)</title>"));
@@ -65,7 +65,7 @@ TEST(MemoryPlot, ManyStepsStayLightAndKeepThePeak) {
                    ToyHolding("b", "", Category::kTransient, 128, 900, {3333, 3334})};
   const std::string svg = MemoryPlot(plan, 800).Inline();
   EXPECT_EQ(CountOf(svg, "<title>"), 1000U);
-  EXPECT_THAT(svg, HasSubstr("<title>step 3333: conv2d, conv1\nin all 1.00 kB (1,000 bytes)"));
+  EXPECT_THAT(svg, HasSubstr("<title>step 3333: conv2d, conv1\ntotal 1.00 kB (1,000 bytes)"));
   EXPECT_EQ(CountOf(svg, "class=\"hit peak\""), 1U);
 }
 

@@ -21,9 +21,9 @@ BarRow Row(const std::string& name, size_t model, size_t activations, size_t gap
 TEST(StackedBars, EachRowHasItsParts) {
   const std::string svg =
       StackedBars({Row("a", 1000, 3000), Row("b", 0, 2000, 500)}, 800, "x").Inline();
-  EXPECT_THAT(svg, HasSubstr("<title>a\nin all 4.00 kB (4,000 bytes)\n"
+  EXPECT_THAT(svg, HasSubstr("<title>a\ntotal 4.00 kB (4,000 bytes)\n"
                              "model 1.00 kB (1,000 bytes)\nactivations 3.00 kB (3,000 bytes)"));
-  EXPECT_THAT(svg, HasSubstr("<title>b\nin all 2.50 kB (2,500 bytes)\n"
+  EXPECT_THAT(svg, HasSubstr("<title>b\ntotal 2.50 kB (2,500 bytes)\n"
                              "activations 2.00 kB (2,000 bytes)\ngaps 500 bytes</title>"));
   EXPECT_THAT(svg, HasSubstr(">4.00 kB</text>"));
   EXPECT_EQ(CountOf(svg, "<rect class=\"fill-gaps\""), 1U);

@@ -199,7 +199,7 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
 
 // A remark on a technique that changes results; empty if it keeps every bit.
 std::string TechniqueLine(const TechniqueRecord& technique) {
-  if (technique.name == "kernels") return fmt::format("{}: equal to rounding\n", technique.done);
+  if (technique.name == "kernels") return fmt::format("{}: equal up to rounding\n", technique.done);
   if (technique.exactness == Name(Exactness::kSameBits)) return {};
   return fmt::format("{}, {}: {}\n", technique.name, technique.exactness, technique.done);
 }

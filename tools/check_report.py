@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Opens reports in Chromium and checks what people would see.
+"""Opens reports in Chromium and checks what is visible.
 
   check_report.py THIMBLE [--runs RUN...] [--screenshots FOLDER]
 
-Makes two tiny runs with the program THIMBLE and the pages of both, and of the runs named; opens each
-page without a window, light and dark, on a desk and on a phone, and checks: nothing on the console,
-no request but the page itself, the numbers of plan.json and summary.json in the plots, what pointer,
-finger and arrow keys show, no text over another, nothing wider than the window.
+Makes two tiny runs with the program THIMBLE and the pages of these and of the given runs. Opens each
+page headless, light and dark, at desktop and phone size, and checks: nothing on the console, no
+request except the page itself, the numbers of plan.json and summary.json in the plots, the tips shown
+by pointer, touch and arrow keys, no overlapping texts, nothing wider than the window.
 Needs Debian's chromium, chromium-driver and python3-selenium.
 """
 import argparse
@@ -116,14 +116,14 @@ class Browser:
         path.write_bytes(base64.b64decode(picture["data"]))
 
     def tip_over(self, selector, index, touch):
-        """What the tip says with pointer or finger on the index-th of the visible marks."""
+        """The text of the tip with the pointer or a touch on the index-th visible mark."""
         x, y = self.js("""
             const marks = [...document.querySelectorAll(arguments[0])].filter(
                 (e) => e.getBoundingClientRect().width > 0);
             marks[arguments[1]].scrollIntoView({block: 'center'});
             const box = marks[arguments[1]].getBoundingClientRect();
             return [box.x + box.width / 2, box.y + box.height / 2];""", selector, index)
-        # The scrolling hides the tip; let that be over.
+        # Scrolling hides the tip; wait until it has ended.
         self.driver.execute_async_script("setTimeout(arguments[0], 60)")
         if touch:
             point = {"x": x, "y": y}
@@ -188,7 +188,7 @@ def check_hover(browser, plan, touch):
         number = plan["categories"][category]
         browser.expect(f"{category} " in tip and grouped(number) in tip,
                        f"{category} at the peak, tip: {tip!r}")
-    # The largest value there is: its rectangle is found by what it says.
+    # The rectangle of the largest value is found by its tip.
     largest = max(plan["holdings"], key=lambda held: held["bytes"])
     count = browser.js("return [...document.querySelectorAll('.held')].filter("
                        "(e) => e.getBoundingClientRect().width > 0).length")

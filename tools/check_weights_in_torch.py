@@ -1,9 +1,9 @@
-"""Shows that weights travel between Thimble and PyTorch: the same file gives the same outputs.
+"""Checks that Thimble and PyTorch can exchange weights: the same file gives the same outputs.
 
-There: weights.safetensors of a run loads strictly into the usual PyTorch WideResNet; loss and
-accuracy over the run's test images are those of `thimble eval`.
-Back: PyTorch trains a few more steps, saves its whole state_dict (batch counters included), and
-`thimble eval --weights` agrees again.
+Thimble to PyTorch: weights.safetensors of a run loads strictly into the usual PyTorch WideResNet;
+loss and accuracy over the run's test images are those of `thimble eval`.
+PyTorch to Thimble: PyTorch trains a few more steps and saves its whole state_dict (including batch
+counters), and `thimble eval --weights` gives PyTorch's results.
 
     python tools/check_weights_in_torch.py runs/my_run
 
@@ -29,11 +29,11 @@ from torch_wide_resnet import (
     train_step,
 )
 
-# Of the mean losses, relative to them or to 1. float32 is within a few 1e-7 here (one rounding is
-# 6e-8, through some thirty layers, averaged over the images); another epsilon in one batch norm of
-# many already gives more than this.
+# Difference of the mean losses, relative to them or to 1. float32 is within a few 1e-7 here (one
+# rounding is 6e-8, through about thirty layers, averaged over the images); a different epsilon in a
+# single batch norm already gives more than this.
 MAX_LOSS_DIFFERENCE = 1e-6
-# Images whose two best scores are equal to rounding may be judged either way.
+# Images whose two best scores are equal up to rounding may be classified either way.
 MAX_DIFFERENT_ANSWERS = 1
 
 TORCH_STEPS = 3  # enough to change every parameter, statistic and counter
@@ -53,13 +53,13 @@ def train_on(model, images, labels, about):
 
 
 def compare(model, thimble, run, weights, test):
-    """Difference of the losses, relative to them or to 1; number of images judged differently, at
-    least; PyTorch's loss and accuracy."""
+    """Difference of the losses, relative to them or to 1; minimum number of images classified
+    differently; PyTorch's loss and accuracy."""
     images, labels, about = test
     loss, accuracy = evaluate(model, images, labels, about["mean"], about["std"])
     theirs = thimble.json("eval", run, "--weights", weights)
     if theirs["images"] != len(labels):
-        raise RuntimeError(f"thimble judged {theirs['images']} images, PyTorch {len(labels)}")
+        raise RuntimeError(f"thimble evaluated {theirs['images']} images, PyTorch {len(labels)}")
     difference = abs(theirs["loss"] - loss) / max(1.0, loss)
     answers = round(abs(theirs["accuracy"] - accuracy) * len(labels))
     return difference, answers, loss, accuracy
@@ -68,8 +68,8 @@ def compare(model, thimble, run, weights, test):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("run", help="run folder")
-    parser.add_argument("--thimble", default=DEFAULT_PROGRAM, help="the program to ask")
-    parser.add_argument("--threads", type=int, default=1, help="for PyTorch")
+    parser.add_argument("--thimble", default=DEFAULT_PROGRAM, help="path of the program")
+    parser.add_argument("--threads", type=int, default=1, help="threads of PyTorch")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     thimble = Thimble(arguments.thimble)
@@ -91,8 +91,8 @@ def main():
     good = difference <= MAX_LOSS_DIFFERENCE and answers <= MAX_DIFFERENT_ANSWERS
     print(
         f"{'same' if good else 'DIFFERENT'}: over {len(test[1])} test images, largest relative "
-        f"difference of the loss {difference:.1e}, of right answers {answers} (Thimble's weights: "
-        f"loss {there[2]:.6f}, accuracy {there[3]:.4f}; PyTorch's: {back[2]:.6f}, {back[3]:.4f})"
+        f"difference of the loss {difference:.1e}, of correct answers {answers} (Thimble's weights:"
+        f" loss {there[2]:.6f}, accuracy {there[3]:.4f}; PyTorch's: {back[2]:.6f}, {back[3]:.4f})"
     )
     return 0 if good else 1
 

@@ -2,10 +2,9 @@
 
     python tools/compare_cifar_epoch.py FOLDER_OF_CIFAR10 --out runs/compare
 
-Both follow the WideResNet recipe (batch 100, rate 0.1, Nesterov 0.9, weight decay 5e-4, pad, crop
-and flip). Roundings make the two runs drift apart, so the accuracies are close, not equal: compare
-the losses step by step at first, and averages later. Prints a table; steps.csv in the folder has
-every step.
+Both use the WideResNet recipe (batch 100, rate 0.1, Nesterov 0.9, weight decay 5e-4, pad, crop and
+flip). Rounding makes the two runs diverge, so the accuracies are close, not equal: compare single
+losses at first, and averages later. Prints a table; steps.csv in the folder has every step.
 """
 
 import argparse
@@ -65,7 +64,7 @@ def run_torch(weights, model_name, batches, test):
 
 
 def dump_once(thimble, folder, *arguments):
-    """As Thimble.dump, without leaving the file, which may be large."""
+    """Like Thimble.dump, but deletes the file, which may be large."""
     file = os.path.join(folder, "dump.safetensors")
     dumped = thimble.dump(file, *arguments)
     os.remove(file)
@@ -73,7 +72,7 @@ def dump_once(thimble, folder, *arguments):
 
 
 def print_table(ours, theirs, num_rows=10):
-    """Mean losses of successive stretches; the first step alone, which must agree."""
+    """Mean losses of successive ranges of steps; the first step alone, which must agree."""
     print("Thimble | PyTorch")
     print(f"step 1: loss {ours.losses[0]:.6f} | {theirs.losses[0]:.6f}")
     steps = len(theirs.losses)
@@ -99,11 +98,11 @@ def parse_arguments():
     parser.add_argument("data", help="folder with the binary files of CIFAR-10")
     parser.add_argument("--model", default="wrn-28-2")
     parser.add_argument("--batch", type=int, default=100)
-    parser.add_argument("--steps", type=int, default=0, help="fewer than the epoch has")
+    parser.add_argument("--steps", type=int, default=0, help="stop after this many steps; 0: the whole epoch")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=0, help="0: as each program likes")
-    parser.add_argument("--out", default="runs/compare_cifar_epoch", help="a new folder")
-    parser.add_argument("--thimble", default=DEFAULT_PROGRAM, help="the program to compare")
+    parser.add_argument("--threads", type=int, default=0, help="0: each program's default")
+    parser.add_argument("--out", default="runs/compare_cifar_epoch", help="folder to create")
+    parser.add_argument("--thimble", default=DEFAULT_PROGRAM, help="path of the program")
     return parser.parse_args()
 
 

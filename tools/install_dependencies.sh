@@ -1,24 +1,24 @@
-# Installs Debian packages that are missing; sourced by quickstart and check. Where all are there,
-# apt is not called at all.
+# Installs missing Debian packages; sourced by quickstart and check. If none is missing, apt is not
+# called.
 
-# What the build, its tests and nothing else need; docs/decisions/0002-dependencies.md says why.
+# Required by the build and its tests; docs/decisions/0002-dependencies.md has the reasons.
 THIMBLE_PACKAGES=(g++ cmake ninja-build libhwy-dev libfmt-dev libcli11-dev nlohmann-json3-dev
   libtomlplusplus-dev libgtest-dev libgmock-dev)
-# For the benchmarks, which check builds so that they never rot; without it one of them is left out.
+# For the benchmarks, which check builds to keep them working; without it one of them is not built.
 THIMBLE_BENCH_PACKAGES=(libbenchmark-dev)
 # For the fuzz targets: clang with its runtimes.
 THIMBLE_FUZZ_PACKAGES=(clang libclang-rt-14-dev)
 
 say() { printf '\n== %s\n' "$*"; }
 
-# Runs a command as root: as it is, or through sudo.
+# Runs a command as root, with sudo if necessary.
 as_root() {
   if [[ $(id -u) == 0 ]]; then
     "$@"
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    echo "installing packages needs root or sudo; by hand: apt-get install ${missing[*]}" >&2
+    echo "cannot install packages without root or sudo; install them with: apt-get install ${missing[*]}" >&2
     return 1
   fi
 }
@@ -39,9 +39,9 @@ install_packages() {
     apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# A compiler cache is used where there is one, and not missed where there is none.
+# Uses a compiler cache if it is installed.
 if command -v ccache >/dev/null; then
   export CMAKE_CXX_COMPILER_LAUNCHER=ccache CMAKE_CUDA_COMPILER_LAUNCHER=ccache
-  # What precompiled headers need.
+  # Required for precompiled headers.
   export CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
 fi

@@ -1,9 +1,9 @@
 """Writes tests/golden/wrn_*.json: ten training steps of WideResNets as PyTorch computes them.
 
-Weights and batches come from Thimble; from there on PyTorch works alone. The true values are those
-of a float64 run. Beside each stands how far PyTorch's own float32 runs are from it, from which the
-test derives its tolerance: several runs with the same mathematics and other orders of additions,
-the longest error counts.
+Initial weights and batches come from Thimble; everything else is computed by PyTorch. The expected
+values are those of a float64 run. Each has the error of PyTorch's own float32 runs, from which the
+test derives its tolerance: the largest error of several runs with the same mathematics and
+different orders of additions.
 
     python tools/make_torch_goldens.py
     python tools/make_torch_goldens.py --rank 399   # how the last case's seed was chosen
@@ -44,17 +44,17 @@ class Case:
         return self.model.replace("-", "_") + ".json"
 
 
-# float32 moves a few ReLU inputs across zero, which changes gradients by some parts in a thousand,
-# and a rate of 0.1 multiplies that from step to step. So there are two cases:
+# float32 rounding moves a few ReLU inputs across zero, which changes gradients by a few parts in a
+# thousand, and a rate of 0.1 amplifies that from step to step. So there are two cases:
 CASES = (
-    # The benchmark as it is trained. Loose beyond the first step, as float32 itself is.
+    # The benchmark as it is trained. Tolerances are wide after the first step, as are its errors.
     Case("wrn-28-2", "shapes:200,20", batch=20, seed=1, learning_rate=0.1),
-    # Every op of it in a run that is sharp to the last step: small, with a low rate, and a seed
-    # chosen such that no ReLU input comes so close to zero that roundings decide (most seeds fail).
+    # All its ops in a run with tight tolerances up to the last step: small, with a low rate, and a
+    # seed for which no ReLU input is so close to zero that rounding decides its sign (most fail).
     Case("wrn-10-1", "shapes:20,20", batch=2, seed=113, learning_rate=0.01),
 )
 
-# Name, memory format, oneDNN, units in the last place by which the initial weights are moved.
+# Name, memory format, oneDNN, units in the last place by which the initial weights are changed.
 FLOAT32_RUNS = (
     ("plain", torch.contiguous_format, True, 0),
     ("channels last", torch.channels_last, True, 0),
@@ -74,7 +74,7 @@ def statistics(model):
 
 
 def move_by_rounding(weights, units, seed):
-    """Every number times 1 ± units * 2^-23, to a random side."""
+    """Multiplies every number by 1 ± units * 2^-23, with random signs."""
     generator = torch.Generator().manual_seed(seed)
     moved = {}
     for name, value in weights.items():
@@ -84,7 +84,7 @@ def move_by_rounding(weights, units, seed):
 
 
 def train(case, weights, batches, dtype, memory_format=torch.contiguous_format):
-    """Ten losses and snapshots of what the golden describes."""
+    """Ten losses, and snapshots of the tensors in the golden file."""
     model = make_wide_resnet(case.model).to(dtype)
     load_weights(model, {name: value.to(dtype) for name, value in weights.items()})
     model = model.to(memory_format=memory_format)
@@ -121,7 +121,7 @@ def shorten(value, digits=10):
 
 
 def describe(value, index):
-    """Length of a tensor and its product with the vector sin(12.9898 * (i + 1) + index)."""
+    """Norm of a tensor and its product with the vector sin(12.9898 * (i + 1) + index)."""
     flat = value.reshape(-1)
     direction = numpy.sin(12.9898 * numpy.arange(1, flat.size + 1) + index)
     return {
@@ -175,7 +175,7 @@ def make_golden(case, weights, batches, exact, runs):
 
 
 def dump_rows(golden):
-    """JSON with one line per entry of a list, so that a change shows as changed lines."""
+    """JSON with one line per entry of a list, so that diffs are readable."""
     lines = []
     for key, value in golden.items():
         if isinstance(value, list) and value and isinstance(value[0], (dict, list)):
@@ -187,9 +187,9 @@ def dump_rows(golden):
 
 
 def print_errors(golden):
-    """PyTorch's float32 against float64: the numbers that the tolerances rest on."""
+    """Prints the errors of PyTorch's float32 runs, from which the tolerances are derived."""
     for step, loss in enumerate(golden["losses"]):
-        print(f"step {step + 1}: loss {loss['value']:.9f}, float32 off by {loss['error']:.1e}")
+        print(f"step {step + 1}: loss {loss['value']:.9f}, float32 error {loss['error']:.1e}")
     for part, key in (
         ("parameters", "gradient"),
         ("statistics", "first"),
@@ -215,7 +215,7 @@ def ask_for_inputs(case, thimble):
 
 
 def distance_from_kinks(case, thimble):
-    """The smallest ReLU input of the float64 run: how large an error no sign would notice."""
+    """The smallest ReLU input of the float64 run: a smaller error changes no sign."""
     smallest = math.inf
     plain_relu = functional.relu
 
@@ -253,7 +253,7 @@ def run_case(case, thimble):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--thimble", default=DEFAULT_PROGRAM, help="the program to ask")
+    parser.add_argument("--thimble", default=DEFAULT_PROGRAM, help="path of the program")
     parser.add_argument("--out", default=GOLDEN_FOLDER, help="folder for the files")
     parser.add_argument("--rank", type=int, metavar="N", help="only rank N seeds of the last case")
     arguments = parser.parse_args()

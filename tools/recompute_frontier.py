@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures what smaller arenas cost: step time against arena for `--recompute optimal:LIMIT`.
+"""Measures what smaller arenas cost: step time versus arena for `--recompute optimal:LIMIT`.
 
   tools/recompute_frontier.py [--bench build/release/bin/thimble_step_bench] [--rounds 10] [OPTION ...] > frontier.csv
 
-All settings are measured in turn, round after round. The cost is the fastest step of all rounds against the plain plan's fastest:
-on a machine that others use too, a step can only be slower than it would be, never faster. Beside it the median, lowest and
-highest of the rounds' ratios. OPTIONs go to the bench (--model wrn-28-2 --batch 100).
+All settings are measured in turn, round after round. The cost is the fastest step of all rounds relative to the plain plan's fastest:
+on a shared machine a step can only become slower, never faster. The median, lowest and highest of the rounds' ratios are also
+printed. OPTIONs are passed to the bench (--model wrn-28-2 --batch 100).
 """
 import argparse
 import json
@@ -19,7 +19,7 @@ NO_SUCH_PLAN = 3  # exit code
 
 
 class Bench:
-    """One setting, planned once and measured whenever it is asked."""
+    """One setting, planned once and measured on request."""
 
     def __init__(self, args, recompute):
         self.recompute = recompute
@@ -28,7 +28,7 @@ class Bench:
         self.rounds = []
 
     def measure(self, seconds):
-        """False where no plan keeps to the limit."""
+        """False if no plan fits the limit."""
         try:
             print(seconds, file=self.process.stdin, flush=True)
             line = self.process.stdout.readline()

@@ -16,7 +16,7 @@ class Thimble:
         self.program = program
 
     def run(self, *arguments):
-        """Standard output; what went wrong is thimble's own message and raises."""
+        """Returns standard output; raises an error with thimble's message if it fails."""
         done = subprocess.run([self.program, *map(str, arguments)], capture_output=True, text=True)
         if done.returncode != 0:
             command = " ".join(map(str, arguments))
@@ -27,13 +27,13 @@ class Thimble:
         return json.loads(self.run(*arguments, "--json"))
 
     def dump(self, file, *arguments):
-        """Runs `thimble data --dump`; returns images (uint8), labels (int64) and what it says of
+        """Runs `thimble data --dump`; returns images (uint8), labels (int64) and the description of
         the data (mean, std, classes, …)."""
         about = self.json("data", "--dump", file, *arguments)
         tensors = load_file(file)
         return tensors["images"], tensors["labels"].long(), about
 
     def initial_weights(self, folder, *arguments):
-        """The weights a training with these arguments starts from."""
+        """The initial weights of a training run with these arguments."""
         self.run("train", "--steps", 0, "--epochs", 0, "--out", folder, *arguments)
         return load_file(os.path.join(folder, "weights.safetensors"))

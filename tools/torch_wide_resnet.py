@@ -1,7 +1,7 @@
 """WideResNet for 32x32 images in PyTorch, written the usual way.
 
-Its parameters carry the names that common PyTorch implementations use, so its state_dict is what
-Thimble's weights.safetensors has to match.
+Its parameters have the names of common PyTorch implementations, so Thimble's weights.safetensors
+has to match its state_dict.
 """
 
 import re
@@ -12,8 +12,8 @@ from torch.nn import functional
 
 
 class Block(nn.Module):
-    """BN, ReLU, 3x3, BN, ReLU, 3x3, plus a shortcut. Where the shape changes, the shortcut is a 1x1
-    convolution of the first ReLU's output; elsewhere it is the block's input."""
+    """BN, ReLU, 3x3, BN, ReLU, 3x3, plus a shortcut. If the shape changes, the shortcut is a 1x1
+    convolution of the first ReLU's output; otherwise it is the block's input."""
 
     def __init__(self, in_channels, out_channels, stride, inplace_relu):
         super().__init__()
@@ -33,7 +33,7 @@ class Block(nn.Module):
 
 
 class Group(nn.Module):
-    """Blocks of one width; the first one carries the stride."""
+    """Blocks of one width; the first one has the stride."""
 
     def __init__(self, num_blocks, in_channels, out_channels, stride, inplace_relu):
         super().__init__()
@@ -54,7 +54,7 @@ class Group(nn.Module):
 
 
 class WideResNet(nn.Module):
-    """With inplace_relu the same numbers in less memory and time."""
+    """inplace_relu gives the same numbers in less memory and time."""
 
     def __init__(self, depth=28, width=2, num_classes=10, inplace_relu=False):
         super().__init__()
@@ -75,7 +75,7 @@ class WideResNet(nn.Module):
 
 
 def make_wide_resnet(name, num_classes=10, inplace_relu=False):
-    """From Thimble's name of the model: "wrn-28-2"."""
+    """Makes the model with Thimble's name for it: "wrn-28-2"."""
     parts = re.fullmatch(r"wrn-(\d+)-(\d+)", name)
     if not parts:
         raise ValueError(f"{name}: expected wrn-DEPTH-WIDTH")
@@ -83,8 +83,8 @@ def make_wide_resnet(name, num_classes=10, inplace_relu=False):
 
 
 def load_weights(model, tensors):
-    """Loads every parameter and statistic, strictly by name and shape. Thimble's files lack only
-    PyTorch's batch counters, which nothing but a batch norm without momentum reads."""
+    """Loads every parameter and statistic, strictly by name and shape. Thimble's files contain
+    everything except PyTorch's batch counters, which only a batch norm without momentum reads."""
     counters = {
         name: value
         for name, value in model.state_dict().items()
@@ -100,14 +100,14 @@ def normalize(images, mean, std, dtype):
 
 
 def make_recipe_optimizer(model, learning_rate=0.1):
-    """The WideResNet recipe's: Nesterov momentum 0.9, weight decay 5e-4 on all parameters."""
+    """The optimizer of the recipe: Nesterov momentum 0.9, weight decay 5e-4 on all parameters."""
     return torch.optim.SGD(
         model.parameters(), learning_rate, momentum=0.9, weight_decay=5e-4, nesterov=True
     )
 
 
 def train_step(model, optimizer, images, labels):
-    """One update; returns the mean loss before it and the number of right answers."""
+    """Does one update; returns the mean loss before it and the number of correct answers."""
     optimizer.zero_grad()
     scores = model(images)
     loss = functional.cross_entropy(scores, labels)
@@ -118,7 +118,7 @@ def train_step(model, optimizer, images, labels):
 
 @torch.no_grad()
 def evaluate(model, images, labels, mean, std, batch=100, dtype=torch.float32):
-    """Mean loss and share of right answers over bytes (N, H, W, C), with running statistics."""
+    """Mean loss and share of correct answers over bytes (N, H, W, C), with running statistics."""
     model.eval()
     loss = correct = 0.0
     for part, answer in zip(images.split(batch), labels.split(batch)):

@@ -1,4 +1,4 @@
-// A network of one's own, described with NetworkBuilder, planned, and trained in its arena.
+// Defines a network with NetworkBuilder, plans it, and trains it in its arena.
 //
 //   own_network [steps] [run folder]
 #include <fmt/format.h>
@@ -37,7 +37,7 @@ thimble::Result<thimble::ImageClassifier> MakeSmallNetwork(const thimble::ImageS
       }};
 }
 
-// What the training will need; nothing of it is allocated here.
+// Prints what the training will need, without allocating it.
 thimble::Result<void> PrintPlan(const thimble::TrainConfig& config) {
   const thimble::OpRegistry& ops = thimble::BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const auto data, thimble::DescribeData(config));

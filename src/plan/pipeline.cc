@@ -94,7 +94,7 @@ Result<Plan> Assemble(PlanDraft draft, const PlanOptions& options) {
                         buffer.live, buffer.resident};
     if (buffer.resident) {
       const Resident* resident = draft.residents.Find(buffer.name);
-      THIMBLE_CHECK(resident != nullptr, "'{}' has no resident place", buffer.name);
+      THIMBLE_CHECK(resident != nullptr, "'{}' is not in the resident layout", buffer.name);
       placement.offset = resident->offset;
     }
     end = std::max(end, placement.offset + placement.size_bytes);
@@ -134,8 +134,8 @@ Result<void> CheckSkippedPasses(const PlanOptions& options) {
   for (const PassInfo& pass : OptionalPasses()) names.insert(pass.name);
   for (const std::string& name : options.skipped_passes) {
     if (names.contains(name)) continue;
-    return BadInput(fmt::format("there is no pass '{}' to leave out; choose from {}", name,
-                                fmt::join(names, ", ")));
+    return BadInput(
+        fmt::format("no pass '{}' to leave out; expected one of {}", name, fmt::join(names, ", ")));
   }
   return {};
 }

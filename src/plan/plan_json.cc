@@ -159,7 +159,7 @@ const char* Expected(const T& member) {
   return ExpectedOf(member);
 }
 const char* Expected(const Category&) { return "a category"; }
-const char* Expected(const std::vector<std::string>&) { return "a list of texts"; }
+const char* Expected(const std::vector<std::string>&) { return "a list of strings"; }
 
 // Runs that are older than these have plans without them.
 bool MayBeMissing(std::string_view name) { return name == "runs_per_step"; }
@@ -231,7 +231,7 @@ void CheckHoldings(Reader& reader, const PlanRecord& plan, const std::string& wh
     const std::string place = fmt::format("{}.holdings[{}]", where, index);
     if (!inside) return reader.Fail(place, "bytes inside the arena");
     if (holding.live.first >= holding.live.end || holding.live.end > num_steps) {
-      return reader.Fail(place, "a life within the steps");
+      return reader.Fail(place, "a live range within the steps");
     }
   }
 }
@@ -241,7 +241,7 @@ void CheckAccount(Reader& reader, const PlanRecord& plan, const std::string& whe
   if (reader.failed()) return;
   for (const CategoryBytes& bytes : Account(plan).at_step) {
     if (Total(bytes) > plan.arena_bytes) {
-      return reader.Fail(where, "no more bytes held than the arena has");
+      return reader.Fail(where, "at most as many live bytes as the arena has");
     }
   }
 }
@@ -256,7 +256,7 @@ void ReadPlan(Reader& reader, const Json& json, const std::string& where, PlanRe
   ReadList(reader, json, where, "steps", step, plan.steps);
   ReadList(reader, json, where, "holdings", holding, plan.holdings);
   if (reader.failed()) return;
-  if (!Sensible(plan)) return reader.Fail(where, "a plan of sensible size");
+  if (!Sensible(plan)) return reader.Fail(where, "a plan within the size limits");
   CheckHoldings(reader, plan, where);
   CheckAccount(reader, plan, where);
 }
@@ -284,7 +284,7 @@ Result<ProgramRecord> ProgramRecordFromJson(std::string_view text) {
     reader.Fail("plans", "a list with at least one plan");
   }
   if (!reader.failed() && plans->size() > kMaxPlans) {
-    reader.Fail("plans", fmt::format("at most {} of them", kMaxPlans));
+    reader.Fail("plans", fmt::format("at most {} plans", kMaxPlans));
   }
   for (size_t index = 0; !reader.failed() && index < plans->size(); ++index) {
     record.plans.emplace_back().runs_per_step = index == 0 ? 1 : 0;

@@ -101,8 +101,8 @@ class Player {
         return Wrong("{} overlaps: {}", Text(id), Text(*held));
       }
       if (plan_.values[i].live.first != 0) {
-        return Wrong("{} is there from the start but lives from step {}", Text(id),
-                     plan_.values[i].live.first);
+        return Wrong("{} exists before the first step, but its live range starts at step {}",
+                     Text(id), plan_.values[i].live.first);
       }
       THIMBLE_TRY(Write(id));
     }
@@ -163,10 +163,10 @@ class Player {
   Result<void> CheckNode() {
     const NodeId id = plan_.steps[step_].node;
     if (!id.valid() || id.index() >= graph_.nodes.size()) return Wrong("there is no such node");
-    if (has_run_[id.index()]) return Wrong("the node has run before");
+    if (has_run_[id.index()]) return Wrong("the node has already run");
     has_run_[id.index()] = true;
     const Phase phase = graph_.node(id).phase;
-    if (phase < phase_) return Wrong("{} node after a {} one", Name(phase), Name(phase_));
+    if (phase < phase_) return Wrong("{} node after a {} node", Name(phase), Name(phase_));
     phase_ = phase;
     return {};
   }
@@ -179,7 +179,7 @@ class Player {
       return Wrong("{} {}, but {}", verb, Text(id), Text(*other));
     }
     if (!at_end && !live.Contains(step_)) {
-      return Wrong("{} {} outside its life [{}, {})", verb, Text(id), live.first, live.end);
+      return Wrong("{} {} outside its live range [{}, {})", verb, Text(id), live.first, live.end);
     }
     return {};
   }
@@ -211,17 +211,17 @@ class Player {
     THIMBLE_ASSIGN_OR_RETURN(const size_t needed_bytes, ScratchBytes(node));
     if (!id.valid()) {
       if (needed_bytes == 0) return {};
-      return Wrong("no scratch, the kernel asks for {} bytes", needed_bytes);
+      return Wrong("no scratch, but the kernel requires {} bytes", needed_bytes);
     }
     if (id.index() >= plan_.placements.size()) return Wrong("there is no such scratch buffer");
     const Placement& buffer = plan_.placement(id);
     const ByteRange range{buffer.offset, buffer.offset + buffer.size_bytes};
     if (needed_bytes == 0 || buffer.size_bytes < needed_bytes) {
-      return Wrong("scratch {} of {} bytes, the kernel asks for {}", thimble::Text(range),
+      return Wrong("scratch {} has {} bytes, but the kernel requires {}", thimble::Text(range),
                    buffer.size_bytes, needed_bytes);
     }
     if (!buffer.live.Contains(step_)) {
-      return Wrong("scratch {} '{}' is used outside its life [{}, {})", thimble::Text(range),
+      return Wrong("scratch {} '{}' is used outside its live range [{}, {})", thimble::Text(range),
                    buffer.name, buffer.live.first, buffer.live.end);
     }
     for (const auto* values : {&node.inputs, &node.outputs}) {
@@ -241,11 +241,11 @@ class Player {
     const std::vector<Kernel>& kernels = ops_.Get(node.op).kernels();
     const size_t index = plan_.steps[step_].kernel;
     if (index >= kernels.size()) {
-      return Wrong("kernel {} of an op that has {}", index, kernels.size());
+      return Wrong("kernel {}, but the op has {} kernels", index, kernels.size());
     }
     const Kernel& kernel = kernels[index];
     if (kernel.device != plan_.device) {
-      return Wrong("kernel '{}' is for {}, the plan for {}", kernel.name, Name(kernel.device),
+      return Wrong("kernel '{}' is for {}, the plan is for {}", kernel.name, Name(kernel.device),
                    Name(plan_.device));
     }
     const NodeShapes shapes(graph_, node);
@@ -257,7 +257,7 @@ class Player {
   Result<void> WriteOutput(ValueId id) {
     const LiveRange live = plan_.values[id.index()].live;
     if (!live.Contains(step_)) {
-      return Wrong("writes {} outside its life [{}, {})", Text(id), live.first, live.end);
+      return Wrong("writes {} outside its live range [{}, {})", Text(id), live.first, live.end);
     }
     return Write(id);
   }
@@ -273,10 +273,11 @@ class Player {
       THIMBLE_TRY(CheckWhole(last, "keeps"));
     }
     for (ValueId output : graph_.outputs) {
-      THIMBLE_TRY(CheckWhole(output, "hands out"));
+      THIMBLE_TRY(CheckWhole(output, "returns"));
       const LiveRange live = plan_.values[output.index()].live;
       if (live.end >= plan_.steps.size()) continue;
-      return Wrong("hands out {}, which lives [{}, {}) only", Text(output), live.first, live.end);
+      return Wrong("returns {}, whose live range is only [{}, {})", Text(output), live.first,
+                   live.end);
     }
     return {};
   }

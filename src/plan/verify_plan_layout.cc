@@ -91,12 +91,12 @@ class LayoutVerifier {
                             plan_.arena_bytes));
     if (!placement.resident && placement.size_bytes > 0 &&
         placement.offset < plan_.residents.end_bytes) {
-      return Wrong("buffer '{}' at offset {} lies among the residents, which end at {}",
+      return Wrong("buffer '{}' at offset {} is inside the residents, which end at {}",
                    placement.name, placement.offset, plan_.residents.end_bytes);
     }
     if (placement.live.first > placement.live.end ||
         placement.live.end > std::max<size_t>(1, plan_.steps.size())) {
-      return Wrong("buffer '{}' lives [{}, {}) in a plan of {} steps", placement.name,
+      return Wrong("buffer '{}' has live range [{}, {}) in a plan of {} steps", placement.name,
                    placement.live.first, placement.live.end, plan_.steps.size());
     }
     return {};
@@ -110,12 +110,12 @@ class LayoutVerifier {
     }
     const Placement& buffer = plan_.placement(place.buffer);
     if (value.size_bytes() > buffer.size_bytes) {
-      return Wrong("value '{}' of {} bytes lies in buffer '{}' of {}", value.name,
+      return Wrong("value '{}' has {} bytes, its buffer '{}' only {}", value.name,
                    value.size_bytes(), buffer.name, buffer.size_bytes);
     }
     if (place.live.first > place.live.end || place.live.first < buffer.live.first ||
         place.live.end > buffer.live.end) {
-      return Wrong("value '{}' lives [{}, {}), its buffer '{}' only [{}, {})", value.name,
+      return Wrong("value '{}' has live range [{}, {}), its buffer '{}' only [{}, {})", value.name,
                    place.live.first, place.live.end, buffer.name, buffer.live.first,
                    buffer.live.end);
     }
@@ -157,7 +157,7 @@ class LayoutVerifier {
       const Placement& buffer = plan_.placement(plan_.values[i].buffer);
       if (buffer.offset != resident->second->offset ||
           resident->second->size_bytes - value.size_bytes() >= kArenaWordBytes) {
-        return Wrong("{} '{}' lies at {} with {} bytes, the resident layout says {} with {}",
+        return Wrong("{} '{}' is at {} with {} bytes, but in the resident layout at {} with {}",
                      Name(value.role), value.name, buffer.offset, value.size_bytes(),
                      resident->second->offset, resident->second->size_bytes);
       }
@@ -191,9 +191,10 @@ class LayoutVerifier {
         const Placement& high = *buffers[j];
         if (high.offset >= low.offset + low.size_bytes) break;
         if (low.live.first >= high.live.end || high.live.first >= low.live.end) continue;
-        return Wrong("buffers '{}' [{}, {}) and '{}' [{}, {}) overlap and both live in step {}",
-                     low.name, low.offset, low.offset + low.size_bytes, high.name, high.offset,
-                     high.offset + high.size_bytes, std::max(low.live.first, high.live.first));
+        return Wrong(
+            "buffers '{}' [{}, {}) and '{}' [{}, {}) overlap and are both alive at step {}",
+            low.name, low.offset, low.offset + low.size_bytes, high.name, high.offset,
+            high.offset + high.size_bytes, std::max(low.live.first, high.live.first));
       }
     }
     return {};

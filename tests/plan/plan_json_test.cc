@@ -70,7 +70,7 @@ TEST_F(PlanJsonTest, NamesTheFirstThingThatIsWrong) {
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["steps"][2] = "no"; }),
               HasSubstr("plans[0].steps[2]: expected an object"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["steps"][1]["inputs"][0] = 1; }),
-              HasSubstr("plans[0].steps[1].inputs: expected a list of texts"));
+              HasSubstr("plans[0].steps[1].inputs: expected a list of strings"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["holdings"][0]["category"] = "odd"; }),
               HasSubstr("plans[0].holdings[0].category: expected a category"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { first(json)["holdings"][0]["resident"] = 0; }),
@@ -88,18 +88,18 @@ TEST_F(PlanJsonTest, RefusesImpossibleNumbers) {
   EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["offset"] = int64_t{1} << 62; }),
               HasSubstr("holdings[3]: expected bytes inside the arena"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["end"] = 1'000'000; }),
-              HasSubstr("holdings[3]: expected a life within the steps"));
+              HasSubstr("holdings[3]: expected a live range within the steps"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { held(json)["first"] = held(json)["end"]; }),
-              HasSubstr("holdings[3]: expected a life within the steps"));
+              HasSubstr("holdings[3]: expected a live range within the steps"));
   EXPECT_THAT(ErrorAfter([&](Json& json) { json["plans"][1]["arena_bytes"] = 1ULL << 60; }),
-              HasSubstr("plans[1]: expected a plan of sensible size"));
+              HasSubstr("plans[1]: expected a plan within the size limits"));
   EXPECT_THAT(ErrorAfter([&](Json& json) {
                 Json& holdings = json["plans"][0]["holdings"];
                 for (int i = 0; i < 4; ++i) holdings.push_back(Json(holdings[0]));
                 for (Json& element : holdings) element["bytes"] = json["plans"][0]["arena_bytes"];
                 for (Json& element : holdings) element["offset"] = 0;
               }),
-              HasSubstr("plans[0]: expected no more bytes held than the arena has"));
+              HasSubstr("plans[0]: expected at most as many live bytes as the arena has"));
 }
 
 TEST_F(PlanJsonTest, NumbersBeyondAllAreRefused) {
@@ -134,22 +134,22 @@ TEST_F(PlanJsonTest, RefusesImpossibleRunsAndArithmetic) {
     return ErrorAfter([&](Json& json) { json["plans"][0][name] = value; });
   };
   EXPECT_THAT(with("runs_per_step", "ten"), HasSubstr("plans[0].runs_per_step: expected"));
-  EXPECT_THAT(with("runs_per_step", -1), HasSubstr("a plan of sensible size"));
-  EXPECT_THAT(with("runs_per_step", int64_t{1} << 40), HasSubstr("a plan of sensible size"));
-  EXPECT_THAT(with("step_flops", int64_t{1} << 62), HasSubstr("a plan of sensible size"));
-  EXPECT_THAT(with("forward_flops", -1), HasSubstr("a plan of sensible size"));
+  EXPECT_THAT(with("runs_per_step", -1), HasSubstr("a plan within the size limits"));
+  EXPECT_THAT(with("runs_per_step", int64_t{1} << 40), HasSubstr("a plan within the size limits"));
+  EXPECT_THAT(with("step_flops", int64_t{1} << 62), HasSubstr("a plan within the size limits"));
+  EXPECT_THAT(with("forward_flops", -1), HasSubstr("a plan within the size limits"));
   // Layers add up what their steps do.
   for (const int64_t flops : {int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 54}) {
     EXPECT_THAT(ErrorAfter([&](Json& json) {
                   for (Json& step : json["plans"][0]["steps"]) step["flops"] = flops;
                 }),
-                HasSubstr("plans[0]: expected a plan of sensible size"))
+                HasSubstr("plans[0]: expected a plan within the size limits"))
         << flops;
   }
   EXPECT_THAT(ErrorAfter([](Json& json) {
                 for (int i = 0; i < 200; ++i) json["plans"].push_back(json["plans"][1]);
               }),
-              HasSubstr("plans: expected at most 128 of them"));
+              HasSubstr("plans: expected at most 128 plans"));
 }
 
 }  // namespace

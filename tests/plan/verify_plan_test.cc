@@ -34,7 +34,7 @@ const Fault kSharing[] = {
      },
      "step 4 (node 4, copy): reads 'c' [768, 864), but [768, 864) holds 'loss' since step 3"},
     {"OutputOfTheGraphOverwritten", [](Plan& p) { MoveInto(p, "dw", "loss"); },
-     "after the last step: hands out 'loss' [896, 992), but [896, 992) holds 'dw' since step 4"},
+     "after the last step: returns 'loss' [896, 992), but [896, 992) holds 'dw' since step 4"},
     {"UpdateOverTheWrongInput",
      [](Plan& p) { std::swap(p.graph.nodes[5].inputs[0], p.graph.nodes[5].inputs[1]); },
      "step 5 (node 5, update): output 'w.next' [128, 224) shares bytes with input 'w'"},
@@ -54,18 +54,18 @@ INSTANTIATE_TEST_SUITE_P(Sharing, VerifyPlanFaultTest, ::testing::ValuesIn(kShar
 
 const Fault kScratch[] = {
     {"Missing", [](Plan& p) { p.steps[2].scratch = {}; },
-     "step 2 (node 2, blur): no scratch, the kernel asks for 80 bytes"},
+     "step 2 (node 2, blur): no scratch, but the kernel requires 80 bytes"},
     {"TooSmall", [](Plan& p) { ScratchOf(p, 2).size_bytes = 79; },
-     "of 79 bytes, the kernel asks for 80"},
+     "has 79 bytes, but the kernel requires 80"},
     {"TooSmallForTheThreads", [](Plan& p) { p.limits.threads = 2; },
-     "of 80 bytes, the kernel asks for 160"},
+     "has 80 bytes, but the kernel requires 160"},
     {"NotAskedFor", [](Plan& p) { std::swap(p.steps[1].scratch, p.steps[2].scratch); },
      "step 1 (node 1, sum2): scratch"},
     {"OutsideItsLife",
      [](Plan& p) {
        ScratchOf(p, 2).live = {3, 4};
      },
-     "'scratch of 2' is used outside its life [3, 4)"},
+     "'scratch of 2' is used outside its live range [3, 4)"},
     {"NoSuchBuffer", [](Plan& p) { p.steps[2].scratch = BufferId(99); },
      "step 2 (node 2, blur): there is no such scratch buffer"},
 };
@@ -89,19 +89,19 @@ void SwapLossAndGradient(Plan& plan) {
 const Fault kSteps[] = {
     {"MissingStep", DropLastStep, "after the last step: node 5 (update) has not run"},
     {"DoubledStep", [](Plan& p) { p.steps[1].node = NodeId(0); },
-     "step 1 (node 0, copy): the node has run before"},
+     "step 1 (node 0, copy): the node has already run"},
     {"NoSuchNode", [](Plan& p) { p.steps[4].node = NodeId(17); }, "step 4: there is no such node"},
     {"NoNode", [](Plan& p) { p.steps[4].node = {}; }, "step 4: there is no such node"},
     {"WrongOrder", [](Plan& p) { std::swap(p.steps[1], p.steps[2]); },
      "step 1 (node 2, blur): reads 'b' [640, 736), which is not yet written"},
     {"LaterPhaseFirst", SwapLossAndGradient,
-     "step 4 (node 3, sum2): forward node after a backward one"},
+     "step 4 (node 3, sum2): forward node after a backward node"},
     {"KernelOutOfRange", [](Plan& p) { p.steps[1].kernel = 3; },
-     "step 1 (node 1, sum2): kernel 3 of an op that has 3"},
+     "step 1 (node 1, sum2): kernel 3, but the op has 3 kernels"},
     {"KernelOfAnotherDevice", [](Plan& p) { p.steps[1].kernel = kCudaKernel; },
-     "kernel 'toy_cuda' is for cuda, the plan for cpu"},
+     "kernel 'toy_cuda' is for cuda, the plan is for cpu"},
     {"PlanForAnotherDevice", [](Plan& p) { p.device = DeviceKind::kCuda; },
-     "kernel 'toy' is for cpu, the plan for cuda"},
+     "kernel 'toy' is for cpu, the plan is for cuda"},
     {"KernelDeclines", [](Plan& p) { p.steps[1].kernel = kDecliningKernel; },
      "kernel 'toy_picky' declines: never in the mood"},
 };
@@ -112,27 +112,28 @@ const Fault kLives[] = {
      [](Plan& p) {
        SetLife(p, "b", {1, 3});
      },
-     "step 3 (node 3, sum2): reads 'b' [640, 736) outside its life [1, 3)"},
+     "step 3 (node 3, sum2): reads 'b' [640, 736) outside its live range [1, 3)"},
     {"BeginsAfterWrite",
      [](Plan& p) {
        SetLife(p, "b", {2, 4});
      },
-     "step 1 (node 1, sum2): writes 'b' [640, 736) outside its life [2, 4)"},
+     "step 1 (node 1, sum2): writes 'b' [640, 736) outside its live range [2, 4)"},
     {"InputBeginsLate",
      [](Plan& p) {
        SetLife(p, "x", {1, 2});
      },
-     "before the first step: 'x' [384, 480) is there from the start but lives from step 1"},
+     "before the first step: 'x' [384, 480) exists before the first step, but its live range "
+     "starts at step 1"},
     {"OutputOfTheGraphEndsEarly",
      [](Plan& p) {
        SetLife(p, "loss", {3, 5});
      },
-     "hands out 'loss' [896, 992), which lives [3, 5) only"},
+     "returns 'loss' [896, 992), whose live range is only [3, 5)"},
     {"NextVersionBeginsLate",
      [](Plan& p) {
        PlaceOf(p, "w.next").live = {6, 6};
      },
-     "step 5 (node 5, update): writes 'w.next' [128, 224) outside its life [6, 6)"},
+     "step 5 (node 5, update): writes 'w.next' [128, 224) outside its live range [6, 6)"},
 };
 INSTANTIATE_TEST_SUITE_P(Lives, VerifyPlanFaultTest, ::testing::ValuesIn(kLives), NameOf);
 

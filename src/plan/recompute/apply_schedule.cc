@@ -36,7 +36,7 @@ class Applier {
     }
     for (NodeId node : chain_.update) RunOnce(node);
     THIMBLE_CHECK(to_.graph.nodes.size() >= from_.graph.nodes.size(),
-                  "a schedule without all nodes");
+                  "the schedule does not contain all nodes");
     to_.storage = SeparateStorage(to_.graph);
     return std::move(to_);
   }

@@ -30,7 +30,7 @@ class RebuiltVerifier {
       originals += is_original ? 1 : 0;
     }
     if (originals != original_.nodes.size()) {
-      return Wrong(fmt::format("{} of {} nodes are there", originals, original_.nodes.size()));
+      return Wrong(fmt::format("only {} of {} nodes exist", originals, original_.nodes.size()));
     }
     if (rebuilt_.outputs != original_.outputs || rebuilt_.carries != original_.carries) {
       return Wrong("outputs or carries differ");
@@ -73,7 +73,7 @@ class RebuiltVerifier {
         StandFor(node.inputs) == StandFor(expected.inputs)) {
       return {};
     }
-    return Wrong(fmt::format("'{}' is made by another node", Name(node.outputs[0])));
+    return Wrong(fmt::format("'{}' is made by a different node", Name(node.outputs[0])));
   }
 
   std::string Name(ValueId value) const { return rebuilt_.value(value).name; }
@@ -87,7 +87,7 @@ class RebuiltVerifier {
         const Value& value = rebuilt_.value(node.outputs[o]);
         const Value& meant = original_.value(maker.outputs[o]);
         if (value.shape != meant.shape || value.dtype != meant.dtype || value.role != meant.role) {
-          return Wrong(fmt::format("'{}' is not like '{}'", value.name, meant.name));
+          return Wrong(fmt::format("'{}' does not match '{}'", value.name, meant.name));
         }
         stands_for_[node.outputs[o].index()] = stands_for_[maker.outputs[o].index()];
       }
@@ -96,7 +96,7 @@ class RebuiltVerifier {
       }
       return {};
     }
-    return Wrong(fmt::format("nothing is rebuilt by '{}'", Name(node.outputs[0])));
+    return Wrong(fmt::format("no value is rebuilt by '{}'", Name(node.outputs[0])));
   }
 
   bool Repeats(const Node& node, const Node& maker) const {

@@ -39,12 +39,12 @@ TEST_F(VerifyRebuiltTest, AcceptsWhatIsRight) { EXPECT_TRUE(Verify().ok()); }
 
 TEST_F(VerifyRebuiltTest, SeesAnotherOp) {
   Maker("b.again").op = "blur";
-  ExpectWrong("nothing is rebuilt by 'b.again'");
+  ExpectWrong("no value is rebuilt by 'b.again'");
 }
 
 TEST_F(VerifyRebuiltTest, SeesAnotherInput) {
   Maker("b.again").inputs = {rebuilt_.Find("x")};  // makes another a
-  ExpectWrong("nothing is rebuilt by 'c.again'");
+  ExpectWrong("no value is rebuilt by 'c.again'");
 }
 
 TEST_F(VerifyRebuiltTest, SeesSwappedInputs) {
@@ -54,7 +54,7 @@ TEST_F(VerifyRebuiltTest, SeesSwappedInputs) {
 
 TEST_F(VerifyRebuiltTest, SeesAReaderOfTheWrongValue) {
   Maker("db").inputs[1] = rebuilt_.Find("c.again");
-  ExpectWrong("'db' is made by another node");
+  ExpectWrong("'db' is made by a different node");
 }
 
 TEST_F(VerifyRebuiltTest, SeesAnotherPhase) {
@@ -69,7 +69,7 @@ TEST_F(VerifyRebuiltTest, SeesAnotherRole) {
 
 TEST_F(VerifyRebuiltTest, SeesMissingNodes) {
   rebuilt_.nodes.erase(rebuilt_.nodes.begin() + 3);
-  ExpectWrong("nodes are there");
+  ExpectWrong("nodes exist");
 }
 
 TEST_F(VerifyRebuiltTest, SeesOtherOutputs) {

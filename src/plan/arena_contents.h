@@ -1,8 +1,9 @@
-// ArenaContents: which value each byte of an arena holds, as the plan verifier plays the steps.
+// ArenaContents: which value each byte of an arena holds while the plan verifier simulates the
+// steps.
 //
-// Writing a range replaces whatever any part of it held. A question about a range answers with the
-// first bytes that are not as wished, who wrote them and when. Knows nothing of buffers, ops or
-// live ranges.
+// Writing a range replaces its previous contents. A query about a range returns the first bytes
+// that violate the condition, what they hold and since when. Independent of buffers, ops and live
+// ranges.
 #pragma once
 
 #include <cstddef>
@@ -30,9 +31,9 @@ class ArenaContents {
  public:
   static constexpr size_t kBeforeSteps = std::numeric_limits<size_t>::max();
 
-  // What some bytes hold and since which step.
+  // The contents of some bytes and the step that wrote them.
   struct Holding {
-    ValueId value;  // none: scratch, whose bytes nobody may read later
+    ValueId value;  // none: scratch, whose bytes may not be read later
     size_t step = kBeforeSteps;
     friend bool operator==(Holding, Holding) = default;
   };
@@ -44,7 +45,7 @@ class ArenaContents {
 
   void Write(ByteRange range, Holding holding);
 
-  // The lowest part of the range that does not hold this value; none where it lies there whole.
+  // The lowest part of the range that does not hold this value; none if the whole range does.
   std::optional<Finding> FirstOther(ByteRange range, ValueId value) const;
   // The lowest part of the range that holds anything.
   std::optional<Finding> FirstHeld(ByteRange range) const;
@@ -56,9 +57,9 @@ class ArenaContents {
   };
   using Segments = std::map<size_t, Segment>;
 
-  // Makes `offset` the beginning of a segment where it lies inside one.
+  // Splits the segment that contains `offset`, so that one begins there.
   void SplitAt(size_t offset);
-  // The first segment that ends behind the offset.
+  // The first segment that ends after the offset.
   Segments::const_iterator FirstBehind(size_t offset) const;
 
   Segments segments_;  // by begin; they never overlap

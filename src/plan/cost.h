@@ -1,4 +1,4 @@
-// Arithmetic and traffic of a graph, from the ops' own counts.
+// Arithmetic and memory traffic of a graph, from the counts of its ops.
 #pragma once
 
 #include <cstdint>

@@ -18,7 +18,7 @@ std::vector<LiveRange> ValueLiveRanges(const PlanDraft& draft) {
   for (ValueId output : graph.outputs) live[output.index()].end = num_steps;
   for (size_t index = 0; index < live.size(); ++index) {
     if (IsPersistent(graph.values[index].role)) live[index].end = num_steps;
-    // An input that nobody reads still has to be there when the caller writes it.
+    // An unused input still needs memory when the caller writes it.
     live[index].end = std::max(live[index].end, live[index].first + 1);
   }
   return live;

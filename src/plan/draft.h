@@ -1,4 +1,4 @@
-// PlanDraft: a plan in the making. Passes read and change it; Assemble turns it into a Plan.
+// PlanDraft: an unfinished plan. Passes read and change it; Assemble turns it into a Plan.
 #pragma once
 
 #include <optional>
@@ -15,16 +15,16 @@
 
 namespace thimble {
 
-// What the caller asks of the planner.
+// Options of the planner.
 struct PlanOptions {
   DeviceKind device = DeviceKind::kCpu;
   KernelLimits limits;
-  std::set<std::string> skipped_passes;       // by name; to measure what a pass is worth
-  std::set<std::string> kernel_options = {};  // which kernels were asked for (Kernel::option)
+  std::set<std::string> skipped_passes;       // by name; to measure the effect of a pass
+  std::set<std::string> kernel_options = {};  // requested kernels (Kernel::option)
   RecomputeSpec recompute = {};
 };
 
-// The kernel of one node, and the scratch it asked for.
+// The kernel of one node, and the scratch it requires.
 struct KernelChoice {
   size_t kernel = 0;
   size_t scratch_bytes = 0;
@@ -32,9 +32,9 @@ struct KernelChoice {
 
 struct PlanDraft {
   Graph graph;
-  std::vector<NodeId> order;          // execution order of all nodes
-  std::vector<KernelChoice> kernels;  // by NodeId
-  std::vector<ValueId> storage;       // by ValueId: the first value of the buffer it lies in
+  std::vector<NodeId> order;                   // execution order of all nodes
+  std::vector<KernelChoice> kernels;           // by NodeId
+  std::vector<ValueId> storage;                // by ValueId: the first value of its buffer
   std::optional<std::vector<size_t>> offsets;  // of Buffers(), relative to the end of the residents
   ResidentLayout residents;
   std::vector<Decision> decisions;
@@ -56,14 +56,15 @@ std::vector<LiveRange> ValueLiveRanges(const PlanDraft& draft);
 // All buffers under the draft's order and storage, in a fixed order: by first value, then scratch.
 std::vector<DraftBuffer> Buffers(const PlanDraft& draft);
 
-// The buffers as intervals to place, one for each. Residents have their places already: 0 bytes.
+// The buffers as intervals to place, one for each. Residents, which are already placed, have size
+// 0.
 std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers);
 
-// Bytes alive at the fullest step, without the residents.
+// The most bytes alive at any step, without the residents.
 size_t LivePeakBytes(const PlanDraft& draft);
 
-// Each value in a storage of its own, except that all versions of a persistent value lie where the
-// first one lies. Requires chains of carries without cycles (VerifyGraph).
+// A separate storage for each value, except that all versions of a persistent value share that of
+// the first. Requires chains of carries without cycles (VerifyGraph).
 std::vector<ValueId> SeparateStorage(const Graph& graph);
 
 }  // namespace thimble

@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// Layers by name, in the order in which they were asked for first.
+// Layers by name, in the order of their first use.
 class Layers {
  public:
   LayerRecord& At(const std::string& name) {
@@ -14,7 +14,7 @@ class Layers {
     if (added) layers_.push_back({name, {}, 0, 0});
     return layers_[found->second];
   }
-  // Adds the arithmetic of so many runs.
+  // Adds the arithmetic of `runs` runs.
   void AddFlops(const PlanRecord& plan, int64_t runs) {
     for (const StepRecord& step : plan.steps) {
       LayerRecord& layer = At(step.layer);

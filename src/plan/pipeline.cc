@@ -65,7 +65,7 @@ std::vector<size_t> OffsetsOf(const PlanDraft& draft, const std::vector<DraftBuf
   return PlaceWithoutSharing(IntervalsOf(buffers), kArenaAlignment).offsets;
 }
 
-// The end of the highest buffer above the residents: the peak a draft stands for right now.
+// The end of the highest buffer above the residents: the draft's current peak.
 size_t DraftBytes(const PlanDraft& draft) {
   const std::vector<DraftBuffer> buffers = Buffers(draft);
   const std::vector<size_t> offsets = OffsetsOf(draft, buffers);
@@ -144,7 +144,7 @@ namespace {
 
 Result<void> RunPass(const PlanPass& pass, const OpRegistry& ops, const PlanOptions& options,
                      PlanDraft& draft) {
-  // What a pass is worth shows in the bytes alive; only offsets turn those into addresses.
+  // The effect of a pass is measured in live bytes or, for passes that set offsets, in the peak.
   const bool places = pass.Info().decides == Decides::kOffsets;
   const size_t before = places ? DraftBytes(draft) : LivePeakBytes(draft);
   const int64_t flops_before = CostOf(draft.graph, ops).step_flops;
@@ -164,7 +164,7 @@ bool ComparesArenas(const PlanOptions& options) {
   });
 }
 
-// `shares`: whether values may share buffers; where they may not, the plan says why.
+// `shares`: whether values may share buffers; if not, the plan records the reason.
 Result<Plan> RunPasses(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
                        const PlanOptions& options, bool shares) {
   PlanOptions used = options;
@@ -192,7 +192,7 @@ Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentL
   THIMBLE_TRY(CheckSkippedPasses(options));
   THIMBLE_TRY(VerifyGraph(graph, ops));
   THIMBLE_ASSIGN_OR_RETURN(Plan plan, RunPasses(graph, ops, residents, options, /*shares=*/true));
-  // Values that share a buffer must lie at one address, so sharing can make the arena larger
+  // Values that share a buffer must have the same address, so sharing can make the arena larger
   // although fewer bytes are alive. That is known only after placement: try both.
   if (IsDecided(Decides::kStorage, options) && !ComparesArenas(options)) {
     THIMBLE_ASSIGN_OR_RETURN(Plan other,

@@ -1,4 +1,4 @@
-// From a graph to a Plan: the passes in their one order, each verified and accounted for.
+// From a graph to a Plan: runs the passes in order and records what each one saved.
 #pragma once
 
 #include <memory>
@@ -14,14 +14,14 @@ namespace thimble {
 // All passes in the order in which they run.
 std::vector<std::unique_ptr<PlanPass>> PlanPasses();
 
-// Those that can be left out: each is a technique that every plan has.
+// The passes that can be left out: techniques that every plan uses by default.
 std::vector<PassInfo> OptionalPasses();
 
-// Whether every pass to be left out exists and can be left out.
+// Fails unless every pass to be left out exists and can be left out.
 Result<void> CheckSkippedPasses(const PlanOptions& options);
 
-// Plans one graph above the given residents, which must hold every persistent value of the graph.
-// The result has passed VerifyPlan.
+// Plans one graph above the given residents, which must include every persistent value of the
+// graph. The result has passed VerifyPlan.
 Result<Plan> MakePlan(const Graph& graph, const OpRegistry& ops, const ResidentLayout& residents,
                       const PlanOptions& options);
 

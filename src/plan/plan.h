@@ -1,9 +1,9 @@
-// Plan: the steps of one pass through a graph, and where everything lies in the arena meanwhile.
+// Plan: the steps that execute a graph once, and the place of every value in the arena meanwhile.
 //
 // The arena is one block of bytes. Residents (parameters, statistics, optimizer state, the prefetch
-// ring) have the same place in every plan of a program and keep it between steps. All other buffers
-// belong to one plan and live for some of its steps only. A buffer holds one value, or several that
-// an op computes in place one after the other.
+// ring) have the same offset in every plan of a program and are kept between steps. All other
+// buffers belong to one plan and are alive only for some of its steps. A buffer holds one value, or
+// several that ops compute in place one after the other.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@ using BufferId = StrongId<struct BufferTag>;
 // Every offset in the arena is a multiple of this: a cache line, and the widest SIMD register.
 inline constexpr size_t kArenaAlignment = 64;
 
-// Sizes of buffers are counted in words of this many bytes; only byte tensors of odd sizes notice.
+// Sizes of buffers are multiples of this; only byte tensors of odd sizes are padded.
 inline constexpr size_t kArenaWordBytes = 4;
 
-// Whose bytes they are; docs/memory-accounting.md. What belongs to nobody is "gaps".
+// What bytes are used for; docs/memory-accounting.md. Unused bytes are "gaps".
 enum class Category { kModel, kGradients, kOptimizer, kActivations, kTransient, kData };
 inline constexpr size_t kNumCategories = 6;
 std::string_view Name(Category category);
@@ -35,7 +35,7 @@ std::string_view Name(Category category);
 // The category of a value, from its role.
 Category CategoryOf(const Graph& graph, ValueId value);
 
-// Something that keeps its place between steps and across plans.
+// Memory that is kept between steps, at the same offset in all plans.
 struct Resident {
   std::string name;  // of the persistent value, or of a part of the prefetch ring
   size_t size_bytes = 0;
@@ -46,7 +46,7 @@ struct Resident {
 
 struct ResidentLayout {
   std::vector<Resident> residents;
-  size_t end_bytes = 0;  // everything else lies at or above this offset
+  size_t end_bytes = 0;  // everything else is at or above this offset
   const Resident* Find(std::string_view name) const;
   friend bool operator==(const ResidentLayout&, const ResidentLayout&) = default;
 };
@@ -55,7 +55,7 @@ struct ResidentLayout {
 struct Step {
   NodeId node;
   size_t kernel = 0;  // index into the kernels of the node's op
-  BufferId scratch;   // none where the kernel needs none
+  BufferId scratch;   // none if the kernel needs none
   friend bool operator==(const Step&, const Step&) = default;
 };
 
@@ -64,18 +64,18 @@ struct Placement {
   size_t size_bytes = 0;
   size_t offset = 0;
   LiveRange live;
-  bool resident = false;  // a persistent value's place, as in the resident layout
+  bool resident = false;  // belongs to a persistent value, as in the resident layout
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// Where a value lies and during which steps.
+// The buffer of a value and the steps during which it is alive.
 struct ValuePlace {
-  BufferId buffer;  // its offset is the buffer's
-  LiveRange live;   // from the step that writes it (0 for what is there before) to its last use
+  BufferId buffer;  // the value starts at the buffer's offset
+  LiveRange live;   // from the step that writes it (0 if it exists before) to its last use
   friend bool operator==(const ValuePlace&, const ValuePlace&) = default;
 };
 
-// What a pass did and what it was worth.
+// What a pass did and what it saved.
 struct Decision {
   std::string pass;
   std::string what;
@@ -85,15 +85,15 @@ struct Decision {
 };
 
 struct Plan {
-  Graph graph;  // as planned: passes may have rewritten the one that was handed in
+  Graph graph;  // as planned: passes may have rewritten the input graph
   DeviceKind device = DeviceKind::kCpu;
   KernelLimits limits;
-  std::vector<Step> steps;            // in the order of execution
+  std::vector<Step> steps;            // in execution order
   std::vector<Placement> placements;  // by BufferId
   std::vector<ValuePlace> values;     // by ValueId of `graph`
   ResidentLayout residents;
-  size_t arena_bytes = 0;        // what this plan needs, residents included
-  size_t lower_bound_bytes = 0;  // bytes alive at the fullest step: no placement can need less
+  size_t arena_bytes = 0;        // needed by this plan, including residents
+  size_t lower_bound_bytes = 0;  // bytes alive at the peak: no placement can need less
   std::vector<TechniqueRecord> graph_techniques;  // what was done to the graph before planning
   std::vector<Decision> decisions;
 

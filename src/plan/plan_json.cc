@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-// Members with their names, the same for both directions.
+// Members with their names, for writing and reading.
 template <class Step, class Visit>
 void VisitStep(Step& step, const Visit& visit) {
   visit("op", step.op);
@@ -72,8 +72,8 @@ struct ToMember {
   void operator()(const char* name, const Category& category) const { json[name] = Name(category); }
 };
 
-// A list by this name behind what is there, with a line for each element. (Appended to one text:
-// plans of deep networks are long, and an arena is there already when they are written.)
+// Appends a list with this name, with a line for each element. (To one text, to save memory: plans
+// of deep networks are long, and the arena already exists when they are written.)
 template <class Elements, class VisitElement>
 void AppendList(std::string_view name, const Elements& elements, const VisitElement& visit_element,
                 std::string& text) {
@@ -100,7 +100,7 @@ void AppendPlan(const PlanRecord& plan, std::string& text) {
   }
   categories["gaps"] = account.gap_bytes;
   text += totals.Dump();
-  text.pop_back();  // the brace: more follows
+  text.pop_back();  // the closing brace: more members follow
   const auto technique = [](const auto& element, const auto& to) { VisitTechnique(element, to); };
   const auto step = [](const auto& element, const auto& to) { VisitStep(element, to); };
   const auto holding = [](const auto& element, const auto& to) { VisitHolding(element, to); };
@@ -112,7 +112,7 @@ void AppendPlan(const PlanRecord& plan, std::string& text) {
 
 // Reading.
 
-// Where a reader is and what was wrong first.
+// Keeps the first error and its place.
 class Reader {
  public:
   bool failed() const { return !error_.empty(); }
@@ -129,7 +129,7 @@ template <class T>
 bool Convert(const Json& json, T& member) {
   return FromJson(json, member);
 }
-// No count or size is beyond what an int64 can hold.
+// Accepts counts and sizes up to the largest int64.
 bool Convert(const Json& json, size_t& number) {
   int64_t wide = 0;
   if (!FromJson(json, wide) || wide < 0) return false;
@@ -161,7 +161,7 @@ const char* Expected(const T& member) {
 const char* Expected(const Category&) { return "a category"; }
 const char* Expected(const std::vector<std::string>&) { return "a list of strings"; }
 
-// Runs that are older than these have plans without them.
+// Members that older versions did not write.
 bool MayBeMissing(std::string_view name) { return name == "runs_per_step"; }
 
 struct FromMember {
@@ -192,14 +192,15 @@ void ReadList(Reader& reader, const Json& parent, const std::string& where, cons
   }
 }
 
-// Far beyond any plan; keep sums below 2^63 and the time for a hostile file below seconds.
+// Far above any real plan. They keep sums below 2^63 and the time for a malicious file below
+// seconds.
 constexpr size_t kMaxArenaBytes = size_t{1} << 44;
 constexpr size_t kMaxHoldings = size_t{1} << 18;
 constexpr size_t kMaxSteps = size_t{1} << 16;
 constexpr size_t kMaxCells = size_t{1} << 28;  // holdings times steps
 constexpr size_t kMaxPlans = 128;
 constexpr int64_t kMaxRuns = int64_t{1} << 20;
-constexpr int64_t kMaxStepFlops = int64_t{1} << 55;  // of all runs of a plan in a step
+constexpr int64_t kMaxStepFlops = int64_t{1} << 55;  // all runs of a plan in a step
 
 bool SensibleFlops(const PlanRecord& plan) {
   if (plan.runs_per_step < 0 || plan.runs_per_step > kMaxRuns) return false;
@@ -221,7 +222,7 @@ bool Sensible(const PlanRecord& plan) {
          plan.holdings.size() * plan.steps.size() <= kMaxCells;
 }
 
-// Whether everything that is held lies in the arena and lives within the steps.
+// Checks that all holdings are inside the arena and that their live ranges are within the steps.
 void CheckHoldings(Reader& reader, const PlanRecord& plan, const std::string& where) {
   const size_t num_steps = std::max<size_t>(plan.steps.size(), 1);
   for (size_t index = 0; index < plan.holdings.size(); ++index) {
@@ -236,7 +237,8 @@ void CheckHoldings(Reader& reader, const PlanRecord& plan, const std::string& wh
   }
 }
 
-// Whether the bytes held at each step fit: things that are held together do not overlap.
+// Checks that the live bytes of each step fit into the arena: holdings alive together do not
+// overlap.
 void CheckAccount(Reader& reader, const PlanRecord& plan, const std::string& where) {
   if (reader.failed()) return;
   for (const CategoryBytes& bytes : Account(plan).at_step) {

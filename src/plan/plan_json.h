@@ -1,4 +1,4 @@
-// Plans as JSON: the run folder's plan.json, written and read.
+// Plans as JSON: writes and reads the run folder's plan.json.
 #pragma once
 
 #include <string>
@@ -9,12 +9,13 @@
 
 namespace thimble {
 
-// Everything, one line per step and holding, with totals that readers need not work out: the peak
-// step and the categories there.
+// The whole record, one line per step and holding, with derived totals for readers: the peak step
+// and its categories.
 std::string ToJson(const ProgramRecord& record);
 
-// The record that ToJson wrote. Distrusts the text: what it returns has live ranges within the
-// steps, bytes within the arena and at least one plan. An error says where and what was expected.
+// Parses the output of ToJson. The text is not trusted: a returned record has live ranges within
+// the steps, bytes within the arena and at least one plan. An error says where and what was
+// expected.
 Result<ProgramRecord> ProgramRecordFromJson(std::string_view text);
 
 }  // namespace thimble

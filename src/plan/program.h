@@ -16,14 +16,14 @@ struct NamedGraph {
   std::string name;  // "train 100", "evaluate 64"
   Graph graph = {};
   int64_t runs_per_step = 0;                     // see Program
-  std::vector<TechniqueRecord> techniques = {};  // that made the graph what it is
+  std::vector<TechniqueRecord> techniques = {};  // applied to the graph
 };
 
 struct Program {
   std::vector<std::string> names;  // by plan
   std::vector<Plan> plans;
-  // By plan: how often it runs in a training step with a full batch. Evaluation and smaller batches
-  // play no part in one.
+  // By plan: how often it runs in a training step with a full batch; 0 for evaluation and smaller
+  // batches.
   std::vector<int64_t> runs_per_step;
   ResidentLayout residents;
   size_t arena_bytes = 0;  // of the largest plan
@@ -31,9 +31,9 @@ struct Program {
   const Plan* Find(std::string_view name) const;
 };
 
-// Lays out the persistent values of all graphs (equal names are one resident) and the extra
-// residents (their offsets are ignored), plans every graph above them, and sizes the arena for the
-// worst.
+// Places the persistent values of all graphs (equal names are one resident) and the extra residents
+// (their offsets are ignored), plans every graph above them, and sizes the arena for the largest
+// plan.
 Result<Program> PlanProgram(const std::vector<NamedGraph>& graphs, const OpRegistry& ops,
                             const std::vector<Resident>& extra, const PlanOptions& options);
 

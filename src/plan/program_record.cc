@@ -36,8 +36,8 @@ std::vector<TechniqueRecord> Techniques(const Plan& plan) {
   return techniques;
 }
 
-// A plan knows the layers of the residents that it uses. Those of a training step learn them from
-// each other: momentum belongs to its layer in the plan of a part, too.
+// A plan has layer names only for the residents that it uses. This copies them between the plans of
+// a training step, so that momentum has its layer also in the plan of a part.
 void NameOthersResidents(ProgramRecord& record) {
   std::map<std::string, const Holding*> named;
   for (const PlanRecord& plan : record.plans) {

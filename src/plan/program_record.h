@@ -1,6 +1,6 @@
-// ProgramRecord: the plans of a run as people look at them: what runs when and what lies where, by
-// name. It is what plan.json holds. Every table, plot and trace is made from it, whether the plans
-// were just made or read from a run folder.
+// ProgramRecord: the plans of a run with names instead of ids: what runs when, and what is stored
+// where. It is the contents of plan.json. Every table, plot and trace is made from it, whether the
+// plans were just made or read from a run folder.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ struct PlanRecord {
   int64_t parameters = 0;
   size_t arena_bytes = 0;
   size_t lower_bound_bytes = 0;
-  int64_t forward_flops = 0;  // of one run, and so are the others
+  int64_t forward_flops = 0;  // of one run, like the others
   int64_t step_flops = 0;
   int64_t recompute_flops = 0;
   std::vector<TechniqueRecord> techniques;  // those of the graph, then those of the planner
@@ -47,7 +47,7 @@ struct PlanRecord {
 
 struct ProgramRecord {
   size_t arena_bytes = 0;
-  std::vector<PlanRecord> plans;  // the first is training with a full batch, or its first part
+  std::vector<PlanRecord> plans;  // the first one trains a full batch, or its first part
   friend bool operator==(const ProgramRecord&, const ProgramRecord&) = default;
 };
 

@@ -17,7 +17,7 @@ namespace {
 
 std::string Text(ByteRange range) { return fmt::format("[{}, {})", range.begin, range.end); }
 
-// Plays the steps of a plan whose layout is in order.
+// Simulates the steps of a plan whose layout was verified.
 class Player {
  public:
   Player(const OpRegistry& ops, const Plan& plan) : ops_(ops), plan_(plan), graph_(plan.graph) {}
@@ -32,11 +32,11 @@ class Player {
 
  private:
   // Bytes that only the versions of a persistent value may be written to, one after the other, or
-  // nothing.
+  // reserved bytes, which may not be written at all.
   struct Owner {
     ByteRange range;
     std::string_view name;
-    ValueId value;  // none in a plan whose graph does not have it: the bytes are reserved
+    ValueId value;  // none if the plan's graph does not have it: the bytes are reserved
     ValueId holds;  // the version that was written last
   };
 
@@ -109,17 +109,17 @@ class Player {
     return {};
   }
 
-  // The version that the owner's bytes wait for: the first before the steps, then one after the
-  // other. None where all were written, and for reserved bytes.
+  // The next version that may be written to the owner's bytes: the first before the steps, then one
+  // after the other. None if all were written, and for reserved bytes.
   ValueId NextFor(const Owner& owner) const {
     if (step_ == kBefore) return owner.value;
     const auto next = next_.find(owner.holds);
     return next == next_.end() ? ValueId() : next->second;
   }
 
-  // Notes the version that owners hold from here on. `writer`: none for scratch.
+  // Records the version that owners hold from now on. `writer`: none for scratch.
   Result<void> WriteOverOwners(ByteRange range, ValueId writer) {
-    // They lie one after the other: VerifyPlanLayout has seen to it.
+    // They are sorted and do not overlap: VerifyPlanLayout has checked it.
     auto owner_at = std::partition_point(owners_.begin(), owners_.end(), [&](const Owner& owner) {
       return owner.range.end <= range.begin;
     });
@@ -236,7 +236,7 @@ class Player {
     return {};
   }
 
-  // What the step's kernel asks for; fails where it is not one that can run the node.
+  // The scratch that the step's kernel requires; fails if the kernel cannot run the node.
   Result<size_t> ScratchBytes(const Node& node) const {
     const std::vector<Kernel>& kernels = ops_.Get(node.op).kernels();
     const size_t index = plan_.steps[step_].kernel;

@@ -126,8 +126,8 @@ class LayoutVerifier {
     return {};
   }
 
-  // A buffer of values is as large as its largest one. Scratch is compared where its step is
-  // played.
+  // A buffer of values is as large as its largest one. Scratch is checked when its step is
+  // simulated.
   Result<void> CheckBufferSizes() const {
     std::map<BufferId, size_t> largest;
     for (size_t i = 0; i < graph_.values.size(); ++i) {

@@ -1,5 +1,5 @@
-// The part of VerifyPlan that needs no playing: what can be said of sizes, offsets and live ranges
-// as they stand. Shares no code with the planners.
+// The part of VerifyPlan that needs no simulation: checks of sizes, offsets and live ranges. Shares
+// no code with the planners.
 #pragma once
 
 #include "thimble/base/result.h"
@@ -7,10 +7,10 @@
 
 namespace thimble {
 
-// Requires a verified graph. Succeeds only if every value has a buffer of its size; everything lies
-// inside the arena, aligned; residents are apart from each other and below all else, persistent
-// values and their next versions lie in theirs; live ranges of values lie inside those of their
-// buffers, and buffers whose live ranges overlap share no byte. After success every id in the
+// Requires a verified graph. Succeeds only if every value has a buffer of its size; everything is
+// inside the arena and aligned; residents do not overlap and are below everything else; persistent
+// values and their next versions are in their residents; live ranges of values are inside those of
+// their buffers; and buffers whose live ranges overlap share no byte. After success every id in the
 // plan's values is valid and no offset plus size overflows.
 Result<void> VerifyPlanLayout(const Plan& plan);
 

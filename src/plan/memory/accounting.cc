@@ -10,7 +10,7 @@ namespace {
 
 size_t Index(Category category) { return static_cast<size_t>(category); }
 
-// By buffer: its values, in the order in which they are written.
+// By buffer: its values in the order in which they are written.
 std::vector<std::vector<ValueId>> ValuesOfBuffers(const Plan& plan) {
   std::vector<std::vector<ValueId>> values(plan.placements.size());
   for (size_t index = 0; index < plan.values.size(); ++index) {
@@ -74,7 +74,7 @@ Holding PartOf(const Plan& plan, size_t buffer, LiveRange live) {
   return holding;
 }
 
-// One holding for each value of a buffer, the youngest alive.
+// One holding for each value of a buffer; each ends when the next one is written.
 void AppendValues(const Plan& plan, size_t buffer, const std::vector<ValueId>& values,
                   std::vector<Holding>& holdings) {
   const LiveRange whole = plan.placements[buffer].live;
@@ -124,7 +124,7 @@ std::vector<Holding> Holdings(const Plan& plan) {
 MemoryAccount Account(std::span<const Holding> holdings, size_t num_steps, size_t arena_bytes) {
   MemoryAccount account;
   account.at_step.resize(std::max<size_t>(num_steps, 1));
-  // What begins and ends; the sums are the bytes held. They wrap around and back.
+  // Differences between steps; their prefix sums are the live bytes. Unsigned wrap-around cancels.
   for (const Holding& holding : holdings) {
     if (holding.live.first >= holding.live.end) continue;
     account.at_step[holding.live.first][Index(holding.category)] += holding.size_bytes;

@@ -10,12 +10,12 @@
 namespace thimble {
 namespace {
 
-// One packing of n items looks at up to n² / 2 pairs. This many pairs take about 20 ms, so that 400
-// items get some 200 packings.
+// One packing of n items examines up to n² / 2 pairs. This many pairs take about 20 ms; 400 items
+// get about 200 packings.
 constexpr size_t kMaxPairs = 16'000'000;
-// Few items need few tries: six have only 720 orders.
+// Few items need few packings: six have only 720 orders.
 constexpr size_t kMaxPackings = 4000;
-// Beyond 1500 items the work grows with their square again: some 0.2 s for 2000.
+// Above 1500 items the work grows with their square again: about 0.2 s for 2000.
 constexpr size_t kMinPackings = 60;
 
 size_t CountPackings(size_t num_items) {
@@ -39,8 +39,8 @@ class Search {
   }
 
  private:
-  // Keeps a change that is no worse: most steps are sideways, and without them the search soon gets
-  // stuck. Accepting worse packings was tried; it gained less and took longer.
+  // Keeps a change that is not worse: most changes leave the peak equal, and without them the
+  // search soon gets stuck. Accepting worse packings was tried; it gained less and took longer.
   void Step() {
     saved_order_ = order_;
     ChangeOrder();
@@ -52,16 +52,16 @@ class Search {
     OrderByOffset();
   }
 
-  // Packing in the order of the offsets can only lower items, and later moves start from a tidy
+  // Packing in the order of the offsets can only lower items, and later changes start from a sorted
   // order.
   void OrderByOffset() {
     std::stable_sort(order_.begin(), order_.end(),
                      [&](uint32_t a, uint32_t b) { return best_.offsets[a] < best_.offsets[b]; });
   }
 
-  // Packs an item at the peak, or one that lives together with it, earlier. Half of the tries
-  // change one item, a quarter two, and so on: many small steps, now and then a leap out of a dead
-  // end.
+  // Packs an item at the peak, or one that is alive at the same time, earlier. Half of the changes
+  // move one item, a quarter two, and so on: mostly small changes, sometimes a large one to leave a
+  // local minimum.
   void ChangeOrder() {
     const auto number = static_cast<uint32_t>(try_);
     const int num_moves = 1 + std::countr_zero(number + 1);
@@ -72,7 +72,7 @@ class Search {
     }
   }
 
-  // One at the peak, one that lives together with it, or any.
+  // An item at the peak, one that is alive at the same time, or any.
   uint32_t ChooseItem(uint32_t kind, uint32_t word, uint32_t companion_word) {
     if (kind == 0) return UniformBelow(word, static_cast<uint32_t>(items_.size()));
     const uint32_t top = ItemAtPeak(word);

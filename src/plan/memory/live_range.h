@@ -1,4 +1,4 @@
-// LiveRange: the steps during which something must keep its place, half-open [first, end).
+// LiveRange: the steps during which memory must not be reused, half-open [first, end).
 #pragma once
 
 #include <cstddef>

@@ -7,17 +7,17 @@
 namespace thimble {
 namespace {
 
-// Dearer than all rest that could be missing.
+// More than any sum of missing steps.
 constexpr int64_t kForbidden = int64_t{1} << 40;
 
-// What it costs that two intervals share a byte.
+// The cost if two intervals share a byte.
 int64_t CostOfSharing(LiveRange a, LiveRange b, size_t rest_steps) {
   if (a.Overlaps(b)) return kForbidden;
   const size_t rest = a.end <= b.first ? b.first - a.end : a.first - b.end;
   return rest < rest_steps ? static_cast<int64_t>(rest_steps - rest) : 0;
 }
 
-// From this place on it costs so much more, or less.
+// The cost changes by this much from this offset on.
 struct CostChange {
   size_t place = 0;
   int64_t change = 0;
@@ -46,7 +46,7 @@ class Mover {
  private:
   size_t Size(size_t i) const { return RoundUp(intervals_[i].size_bytes, alignment_); }
 
-  // To the cheapest place; of equals, where it is, else the lowest.
+  // Moves interval i to the cheapest offset; among equals its current one, else the lowest.
   void Move(size_t i) {
     int64_t cheapest = PresentCost(i);
     if (cheapest == 0) return;
@@ -73,7 +73,7 @@ class Mover {
     return cost;
   }
 
-  // By place: two for each interval that would share a byte there, and the lowest place.
+  // Sorted by offset: two changes for each interval that could share a byte, and the lowest offset.
   void FindCostChanges(size_t i) {
     changes_ = {{0, 0}};
     for (size_t other = 0; other < intervals_.size(); ++other) {

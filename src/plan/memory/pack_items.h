@@ -1,5 +1,5 @@
-// Packing in a given order: each item goes to the lowest place, or into the tightest hole, that is
-// free for the whole of its life. The step that all orders and the search over orders share.
+// Packing in a given order: each item is placed at the lowest offset, or in the tightest hole, that
+// is free for its whole live range. Used by all orders and by the search over orders.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace thimble {
 
-// An interval ready for packing: its size is a multiple of the alignment and not 0, its life is
-// counted in numbered moments at which anything begins or ends.
+// An interval prepared for packing: its size is a positive multiple of the alignment; its live
+// range is counted in moments, the numbered times at which any interval begins or ends.
 struct PackItem {
   size_t size_bytes = 0;
   uint32_t first = 0;
@@ -21,8 +21,8 @@ struct PackItem {
 };
 
 enum class Fit {
-  kLowest,  // the lowest free place. In some order this reaches the smallest peak there is: take
-            // the items of a best packing from the lowest offset up, and none comes to lie higher.
+  kLowest,    // the lowest free offset. Some order reaches the optimal peak: that of the offsets in
+              // an optimal packing, since no item is then placed higher than there.
   kTightest,  // the smallest hole that is large enough, else on top
 };
 
@@ -31,15 +31,15 @@ struct Packing {
   size_t peak_bytes = 0;
 };
 
-// Packs again and again; the room it works in is kept between calls.
+// Packs repeatedly; its buffers are kept between calls.
 class ItemPacker {
  public:
   // `items` must outlive the packer.
   explicit ItemPacker(std::span<const PackItem> items) : items_(items) {}
 
-  // Packs all items in this order, a permutation of their indices. Returns false and leaves
-  // `packing` half done as soon as the peak goes above the limit. With either fit the used
-  // addresses have no hole that no item ever covers, so the peak is at most the sum of the sizes.
+  // Packs all items in this order, a permutation of their indices. Returns false, with `packing`
+  // incomplete, as soon as the peak exceeds the limit. With either fit every address below the peak
+  // is used by some item, so the peak is at most the sum of the sizes.
   bool Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes, Packing& packing);
 
  private:

@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// The intervals that occupy something, ready for packing.
+// The intervals that are not empty, prepared for packing.
 struct PackTask {
   std::vector<PackItem> items;
   std::vector<size_t> sources;  // by item: the interval
@@ -38,7 +38,7 @@ PackTask MakeTask(std::span<const Interval> intervals, size_t alignment) {
     if (intervals[i].size_bytes == 0) continue;
     const PackItem item{RoundUp(intervals[i].size_bytes, alignment),
                         number(intervals[i].live.first), number(intervals[i].live.end)};
-    // What begins and ends; the sums are the loads. They wrap around and back.
+    // Differences; their prefix sums are the loads. Unsigned wrap-around cancels.
     task.loads[item.first] += item.size_bytes;
     task.loads[item.end] -= item.size_bytes;
     task.items.push_back(item);
@@ -56,7 +56,7 @@ size_t FullestLoad(const PackTask& task, const PackItem& item) {
   return load;
 }
 
-// What an order sorts by: first descending, ties by the second descending, then as they came.
+// Sort key of an order: first descending, ties by the second descending, then in input order.
 struct SortKey {
   double primary = 0;
   double secondary = 0;
@@ -72,23 +72,23 @@ constexpr std::array<KeyFunction, 6> kOrders = {
     +[](const PackTask&, const PackItem& item) {
       return SortKey{Size(item), Duration(item)};
     },
-    // Much space for a long time first.
+    // By size times lifetime.
     +[](const PackTask&, const PackItem& item) {
       return SortKey{Size(item) * Duration(item), Size(item)};
     },
-    // Long lives at the bottom.
+    // Long lifetimes at the bottom.
     +[](const PackTask&, const PackItem& item) {
       return SortKey{Duration(item), Size(item)};
     },
-    // As they are born.
+    // By start.
     +[](const PackTask&, const PackItem& item) {
       return SortKey{-static_cast<double>(item.first), Size(item)};
     },
-    // As they die, backwards: backward passes free what forward passes made.
+    // By end, latest first: backward releases what forward made.
     +[](const PackTask&, const PackItem& item) {
       return SortKey{static_cast<double>(item.end), Size(item)};
     },
-    // The fullest step first.
+    // The step with the most bytes first.
     +[](const PackTask& task, const PackItem& item) {
       return SortKey{static_cast<double>(FullestLoad(task, item)), Size(item)};
     },
@@ -137,7 +137,7 @@ OffsetPlan PlaceIntervals(std::span<const Interval> intervals, size_t alignment)
   OffsetPlan plan{std::vector<size_t>(intervals.size(), 0), 0, LowerBoundBytes(intervals)};
   const PackTask task = MakeTask(intervals, alignment);
   if (task.items.empty()) return plan;
-  // With sizes rounded up to the alignment the bound is sharper: every offset is a multiple of it.
+  // The bound is tighter with sizes rounded up to the alignment, since all offsets are multiples.
   const size_t goal_bytes = *std::max_element(task.loads.begin(), task.loads.end());
   const Packing packing = ImproveOrder(task.items, PackGreedily(task, goal_bytes), goal_bytes);
   for (size_t i = 0; i < task.items.size(); ++i) plan.offsets[task.sources[i]] = packing.offsets[i];

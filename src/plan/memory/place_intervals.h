@@ -20,7 +20,7 @@ struct OffsetPlan {
   size_t lower_bound_bytes = 0;  // see LowerBoundBytes
 };
 
-// Bytes alive at the fullest step: no placement can do with less.
+// The most bytes alive at any step: no placement can use less.
 size_t LowerBoundBytes(std::span<const Interval> intervals);
 
 // Places all intervals so that no two with overlapping live ranges share a byte. Tries several
@@ -28,7 +28,7 @@ size_t LowerBoundBytes(std::span<const Interval> intervals);
 // local search. Intervals of size 0 get offset 0.
 OffsetPlan PlaceIntervals(std::span<const Interval> intervals, size_t alignment);
 
-// Every interval behind the one before, nothing shared: what memory would cost without placement.
+// Every interval after the previous one, nothing shared: the memory needed without placement.
 OffsetPlan PlaceWithoutSharing(std::span<const Interval> intervals, size_t alignment);
 
 }  // namespace thimble

@@ -75,7 +75,7 @@ class Skyline {
   }
 
   std::span<const PackItem> items_;
-  std::vector<uint32_t> waiting_;  // the preferred ones first
+  std::vector<uint32_t> waiting_;  // preferred items first
   std::vector<size_t> heights_;    // by moment
 };
 

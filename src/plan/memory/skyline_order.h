@@ -1,4 +1,4 @@
-// A packing order that grows from the ground up, where the greedy orders sort by one number.
+// A packing order built from the bottom up; the greedy orders sort by one number.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,9 @@ namespace thimble {
 // Which of the items that fit into a valley goes first.
 enum class ValleyChoice { kLongest, kLargest };
 
-// Draws the used height over time as a skyline. Again and again its lowest valley receives an item
-// that lives within the valley; a valley that no item fits into is filled up to its lower
-// neighbour. Returns the items in the order of their turns. Items that live for no moment come
-// last.
+// The used height over time is a skyline. Repeatedly, an item whose live range is within the lowest
+// valley is put there; if no item fits, the valley is filled up to its lower neighbour. Returns the
+// items in the order in which they were put. Items with an empty live range come last.
 std::vector<uint32_t> MakeSkylineOrder(std::span<const PackItem> items, ValleyChoice choice);
 
 }  // namespace thimble

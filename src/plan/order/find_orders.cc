@@ -9,8 +9,8 @@
 namespace thimble {
 namespace {
 
-// Builds an order greedily: of the nodes that could run next, the one that adds the fewest live
-// bytes, or that does so together with the best node that only it holds back.
+// Builds an order greedily: the next node is the ready one that adds the fewest live bytes, alone
+// or (looking ahead) together with the best node that waits only for it.
 class GreedyOrder {
  public:
   enum class Look { kAtOne, kAhead };
@@ -46,7 +46,7 @@ class GreedyOrder {
   }
 
  private:
-  // Of equals the one that was built first.
+  // Among equals the one that was built first.
   NodeId TakeBest(std::vector<NodeId>& ready) {
     size_t best = 0;
     std::pair best_score(KnownScore(ready[0]), ready[0]);
@@ -72,8 +72,8 @@ class GreedyOrder {
     }
   }
 
-  // The next version of a value is written over it: it is made after the old one, and everyone else
-  // reads the old one before.
+  // The next version of a value overwrites it: it is made after the old one, and all other readers
+  // of the old one run before.
   void AddCarryEdges(const Carry& carry) {
     const NodeId writer = graph_.value(carry.to).producer;
     const NodeId maker = graph_.value(carry.from).producer;
@@ -91,7 +91,7 @@ class GreedyOrder {
     ++waits_for_[after.index()];
   }
 
-  // Scores change rarely; there may be as many ready nodes as parameters.
+  // Scores are cached: they change rarely, and there may be as many ready nodes as parameters.
   int64_t KnownScore(NodeId id) {
     std::optional<int64_t>& score = scores_[id.index()];
     if (!score) score = Score(id);
@@ -111,7 +111,7 @@ class GreedyOrder {
     return AddedBytes(id) + best_next;
   }
 
-  // Bytes that running this node adds, now or right after `done`.
+  // Live bytes that running this node adds, now or right after `done`.
   int64_t AddedBytes(NodeId id, NodeId done = {}) const {
     const Node& node = graph_.node(id);
     int64_t added = 0;
@@ -150,8 +150,8 @@ class GreedyOrder {
     }
   }
 
-  // Of those who read the value or run before one who does. How many others read it matters only
-  // where two nodes could be the last.
+  // Drops the scores of nodes that read the value or run before such a node. The number of readers
+  // matters only if two nodes could be the last.
   void ForgetScores(ValueId value) {
     if (readers_left_[value.index()] > 2 * most_inputs_) return;
     for (NodeId reader : readers_[value.index()]) {
@@ -165,13 +165,13 @@ class GreedyOrder {
   std::vector<int> waits_for_;  // by node: predecessors that have not run
   std::vector<std::vector<NodeId>> followers_;
   std::vector<std::vector<NodeId>> predecessors_;
-  std::vector<std::vector<NodeId>> readers_;    // by value, as often as they read it
+  std::vector<std::vector<NodeId>> readers_;    // by value, once per read
   std::vector<int64_t> readers_left_;           // by value
   int64_t most_inputs_ = 0;                     // of any node
-  std::vector<std::optional<int64_t>> scores_;  // by node, where known
+  std::vector<std::optional<int64_t>> scores_;  // by node, if known
 };
 
-// Phases one after the other, within each as the nodes stand.
+// Phases one after the other, nodes of a phase in the order of the graph.
 std::vector<NodeId> OrderAsBuilt(const Graph& graph) {
   std::vector<NodeId> order;
   for (size_t index = 0; index < graph.nodes.size(); ++index) order.emplace_back(index);
@@ -189,7 +189,7 @@ std::vector<FoundOrder> FindOrders(const Graph& graph) {
       {GreedyOrder(graph, GreedyOrder::Look::kAhead).Make(), "greedy, looking one node ahead"},
       {MakeLateOrder(graph, OrderAsBuilt(graph)),
        "backward finishes one branch before it starts the next"}};
-  // A node that waits for one of a later phase never runs.
+  // A node that waits for one of a later phase never runs: such orders are incomplete.
   std::erase_if(orders,
                 [&](const FoundOrder& found) { return found.order.size() != graph.nodes.size(); });
   return orders;

@@ -14,7 +14,7 @@ struct FoundOrder {
   std::string_view how;
 };
 
-// Orders that respect data flow, phases and versions: other than the one as built, and not ranked.
+// Orders that respect data flow, phases and versions. Not ranked; the built order is not included.
 std::vector<FoundOrder> FindOrders(const Graph& graph);
 
 }  // namespace thimble

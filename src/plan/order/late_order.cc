@@ -22,7 +22,7 @@ class LateOrder {
       for (ValueId input : graph.node(id).inputs) AddEdge(graph.value(input).producer, id);
     }
     AddCarryEdges();
-    // From the last to the first, so that all who wait for a node are known.
+    // From the last to the first, so that all nodes that wait for a node are known.
     for (size_t i = order.size(); i-- > 0;) {
       const NodeId id = order[i];
       if (!IsBackward(id) || (is_end_[id.index()] && AddsUp(id))) continue;
@@ -54,8 +54,8 @@ class LateOrder {
     waits_for_[after.index()].push_back(before);
   }
 
-  // The next version of a value is written over it: it is made after the old one, and everyone else
-  // reads the old one before.
+  // The next version of a value overwrites it: it is made after the old one, and all other readers
+  // of the old one run before.
   void AddCarryEdges() {
     std::vector<NodeId> writer(graph_.values.size());  // of the next version, by value
     for (const Carry& carry : graph_.carries) {
@@ -69,8 +69,8 @@ class LateOrder {
     }
   }
 
-  // Whether all that the node makes are next versions of something persistent: sums of gradients
-  // over the parts of a batch, updated weights.
+  // Whether all outputs of the node are next versions of persistent values: sums of gradients over
+  // the parts of a batch, updated weights.
   bool AddsUp(NodeId id) const {
     const auto& outputs = graph_.node(id).outputs;
     return std::all_of(outputs.begin(), outputs.end(),
@@ -79,8 +79,8 @@ class LateOrder {
 
   bool IsBackward(NodeId id) const { return graph_.node(id).phase == Phase::kBackward; }
 
-  // The nodes that others in backward need, each as late as those allow; of several that could come
-  // last, the one with the fewest bytes alive in front of it.
+  // The nodes that other backward nodes need, each as late as these allow; of several that could be
+  // last, the one with the fewest live bytes before it.
   std::vector<NodeId> Chain() const {
     std::vector<int> needed_by(graph_.nodes.size(), 0);
     std::vector<bool> alive(graph_.values.size(), false);
@@ -110,7 +110,7 @@ class LateOrder {
     return chain;
   }
 
-  // Bytes alive in front of the node beyond those behind it.
+  // Live bytes before the node minus those after it.
   int64_t AddedBytes(NodeId id, const std::vector<bool>& alive) const {
     int64_t added = 0;
     for (ValueId input : graph_.node(id).inputs) added += alive[input.index()] ? 0 : Bytes(input);
@@ -132,7 +132,7 @@ class LateOrder {
     PlaceEnds([&](NodeId end) { return ReadsOnlyWhatWasRead(end); });
   }
 
-  // Of the same layer, and from a gradient that this node reads too.
+  // Places the ends of the same layer that share an input gradient with this node.
   void PlaceEndsOf(NodeId id) {
     const Node& node = graph_.node(id);
     PlaceEnds([&](NodeId end) {
@@ -178,7 +178,7 @@ class LateOrder {
   const Graph& graph_;
   const std::vector<NodeId>& in_;
   std::vector<std::vector<NodeId>> waits_for_;  // by node: backward nodes that run before it
-  std::vector<bool> is_end_;  // by node: nobody in backward waits for it, or only ends that add up
+  std::vector<bool> is_end_;  // by node: no backward node waits for it, or only accumulating ends
   std::vector<bool> is_placed_;  // by node; true outside backward
   std::vector<bool> is_read_;    // by value: by a backward node that is placed
   std::vector<NodeId> ends_;     // not placed yet

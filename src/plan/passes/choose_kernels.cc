@@ -33,7 +33,7 @@ Result<KernelChoice> Choose(const OpDef& op, const OpCall& call, const Node& nod
     }
     const size_t scratch_bytes = kernel.scratch_bytes(call, options.limits);
     const size_t limit_bytes = ScratchLimit(options);
-    // Another kernel would give other bits: scratch must not decide that.
+    // Another kernel would give other bits, which must not depend on scratch.
     if (!kernel.option.empty() && scratch_bytes > limit_bytes) {
       return BadInput(fmt::format(
           "layer '{}': {} needs {} of scratch memory, but {} are allowed for {} threads; "
@@ -50,7 +50,7 @@ Result<KernelChoice> Choose(const OpDef& op, const OpCall& call, const Node& nod
 class ChooseKernelsPass final : public PlanPass {
  public:
   PassInfo Info() const override {
-    // Recorded only where requested kernels were used, which round differently.
+    // Recorded only if requested kernels were used, which round differently.
     return {.name = "kernels",
             .exactness = Exactness::kEqual,
             .what = "use the requested kernels",
@@ -60,7 +60,7 @@ class ChooseKernelsPass final : public PlanPass {
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& ops,
                           const PlanOptions& options) const override {
     draft.kernels.clear();
-    std::map<std::string_view, int> chosen;  // kernels that were asked for, by option
+    std::map<std::string_view, int> chosen;  // requested kernels, by option
     for (const Node& node : draft.graph.nodes) {
       THIMBLE_ASSIGN_OR_RETURN(KernelChoice choice, ChooseKernel(draft.graph, ops, node, options));
       draft.kernels.push_back(choice);

@@ -1,5 +1,5 @@
 // Kernel choice: for every node the first kernel of the device that accepts it, with its scratch.
-// Kernels with an option count only where the user asked for it.
+// Kernels with an option are used only if the user requested it.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace thimble {
 
-// For one node, which need not be in the graph but whose values must be.
+// The kernel for one node, which need not be in the graph but whose values must be.
 Result<KernelChoice> ChooseKernel(const Graph& graph, const OpRegistry& ops, const Node& node,
                                   const PlanOptions& options);
 

@@ -17,7 +17,7 @@ class InPlaceSharing {
         storage_(SeparateStorage(draft.graph)),
         ends_(graph_.values.size()) {
     for (size_t index = 0; index < ends_.size(); ++index) ends_[index] = live_[index].end;
-    // The caller reads them after the last step, so not even that one may overwrite them.
+    // The caller reads graph outputs after the last step, so not even that step may overwrite them.
     for (ValueId output : graph_.outputs) ends_[output.index()] = order_.size() + 1;
   }
 
@@ -44,13 +44,13 @@ class InPlaceSharing {
     const ValueId root = storage_[node.inputs[input].index()];
     if (in.role == Role::kInput || IsPersistent(in.role) || IsPersistent(out.role)) return false;
     if (in.size_bytes() != out.size_bytes()) return false;
-    // The whole buffer must be read here for the last time.
+    // This step must be the last one that reads the buffer.
     if (ends_[root.index()] != step + 1) return false;
-    // Every input that lies in that buffer must allow it, not only this one.
+    // Every input in that buffer must allow it, not only this one.
     for (size_t other = 0; other < node.inputs.size(); ++other) {
       if (storage_[node.inputs[other].index()] == root && !op.MayReuse(output, other)) return false;
     }
-    // Another output of this node may have taken the buffer already.
+    // Another output of this node may already use the buffer.
     return std::none_of(node.outputs.begin(), node.outputs.end(),
                         [&](ValueId sibling) { return storage_[sibling.index()] == root; });
   }
@@ -66,7 +66,7 @@ class InPlaceSharing {
   const std::vector<NodeId>& order_;
   std::vector<LiveRange> live_;
   std::vector<ValueId> storage_;
-  std::vector<size_t> ends_;  // by first value of a storage: the step behind its last reader
+  std::vector<size_t> ends_;  // by first value of a storage: the step after its last reader
 };
 
 class InPlacePass final : public PlanPass {

@@ -1,4 +1,4 @@
-// In place: an output takes over the bytes of an input that nobody reads afterwards.
+// In place: an output reuses the bytes of an input that is not read afterwards.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@ namespace thimble {
 // Reads: liveness.  Changes: storage.  Keeps: results bit for bit.  Costs: nothing.
 std::unique_ptr<PlanPass> MakeInPlacePass();
 
-// The storage of every value when each op works in place wherever it may, by ValueId.
+// The storage of every value if each op works in place wherever it can, by ValueId.
 std::vector<ValueId> ShareInPlace(const PlanDraft& draft, const OpRegistry& ops);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// Placement: buffers whose lives do not overlap share addresses.
+// Placement: buffers whose live ranges do not overlap share addresses.
 #pragma once
 
 #include <memory>

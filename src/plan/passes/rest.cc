@@ -7,8 +7,8 @@
 namespace thimble {
 namespace {
 
-// Enough for a weight gradient, its accumulation and the next input gradient to lie in different
-// places. More gained nothing for WideResNets.
+// Enough to keep a weight gradient, its accumulation and the next input gradient in different
+// bytes. More steps gained nothing for WideResNets.
 constexpr size_t kRestSteps = 4;
 
 class RestPass final : public PlanPass {

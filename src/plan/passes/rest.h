@@ -1,4 +1,4 @@
-// Rest: where there is room, bytes are reused only some steps later, so that steps can run in
+// Rest: if memory allows, bytes are reused only some steps later, so that steps can run in
 // parallel.
 #pragma once
 

@@ -56,7 +56,7 @@ class Applier {
       value.name = NewName(value.name);
       node.outputs.emplace_back(to_.graph.values.size());
       to_.graph.values.push_back(std::move(value));
-      // Fixed values are still there; a second copy is thrown away at once.
+      // Fixed values still exist; a second copy is dropped immediately.
       const bool dropped = chain_.values[output.index()].kind == ChainValue::Kind::kForward;
       if (dropped) newest_[output.index()] = node.outputs.back();
     }
@@ -87,7 +87,7 @@ class Applier {
   const Chain& chain_;
   std::vector<bool> has_run_;  // by position in forward
   PlanDraft to_;
-  std::vector<ValueId> newest_;  // by value of the old graph: the one built last
+  std::vector<ValueId> newest_;  // by value of the old graph: its latest copy
   std::unordered_set<std::string> names_;
 };
 

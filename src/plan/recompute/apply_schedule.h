@@ -1,4 +1,4 @@
-// From a schedule to a draft: forward nodes that run again become nodes of their own.
+// From a schedule to a draft: each repeated run of a forward node becomes a new node.
 #pragma once
 
 #include "thimble/plan/draft.h"
@@ -6,9 +6,9 @@
 
 namespace thimble {
 
-// The draft in which nodes run as the schedule says: its graph has a node, and new values, for each
-// time a forward node runs again, in the backward phase. The values that a node reads are those
-// built last before it. Storage starts anew: every value by itself.
+// The draft in which nodes run in the order of the schedule. For each repeated run of a forward
+// node its graph has a new node, in the backward phase, and new values. A node reads the latest
+// copy of a value. Storage is reset: no value shares a buffer.
 PlanDraft ApplySchedule(const PlanDraft& draft, const Chain& chain,
                         const RebuildSchedule& schedule);
 

@@ -13,17 +13,17 @@
 namespace thimble {
 namespace {
 
-// Named strategies are within the class that OptimalSchedules searches, but a few bytes of
-// placement may let one of them win. More blocks than this between kept values never pay.
+// Named strategies are in the class that OptimalSchedules searches, but after placement one of them
+// may be better by a few bytes. More blocks than this between kept values never help.
 constexpr size_t kMaxBlockStride = 8;
 
-// Of each draft's trade-offs, spread evenly: wrn-28-2 has about this many.
+// Trade-offs tried per draft, spread evenly: wrn-28-2 has about this many.
 constexpr size_t kMaxCandidates = 160;
 
-// Of larger graphs only the order is tried that mostly turns out best.
+// For larger graphs only the order that is usually the best is tried.
 constexpr size_t kManyNodes = 600;
 
-// As the in-place pass will share storage.
+// The buffers as they will be after the in-place pass.
 std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry& ops,
                                        const PlanOptions& options) {
   if (!IsDecided(Decides::kStorage, options)) return Buffers(draft);
@@ -136,7 +136,7 @@ PlanDraft Candidates::Smallest() {
   }
   std::vector<Candidate*> by_size;
   for (Candidate& candidate : candidates_) {
-    // Promises are kept, and rarely surpassed by more than a few percent.
+    // Live bytes never exceed the promise and are rarely more than a few percent below it.
     if (candidate.promised_bytes > fewest + fewest / 8) continue;
     LiveBytes(candidate);
     by_size.push_back(&candidate);

@@ -1,6 +1,6 @@
-// Candidates: the schedules among which `--recompute optimal` chooses, measured as they will be
-// placed. The set depends on the graph alone and never on a limit, so that a lower limit cannot
-// lead to a larger arena.
+// Candidates: the schedules from which `--recompute optimal` chooses, with their placed arenas. The
+// set depends only on the graph, never on a limit, so that a lower limit cannot lead to a larger
+// arena.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace thimble {
 
-// Bytes of the arena that a draft leads to once the later passes have run; and of them what is
-// alive at the fullest step, which no placement can get below.
+// The arena of a draft after the later passes; and its bytes alive at the peak, a lower bound for
+// every placement.
 size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options);
 size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options);
 
 // The work of forward nodes that run again.
 double RerunWork(const Chain& chain, const RebuildSchedule& schedule);
 
-// The draft as it is and, unless the order must stay, with other orders of its nodes: the
-// best order when everything is kept may not be the best when much is rebuilt.
+// The draft and, unless the order is fixed, copies with other orders of its nodes: the best order
+// for keeping everything may not be the best for rebuilding.
 std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& options);
 
 class Candidates {
@@ -30,12 +30,12 @@ class Candidates {
   // The arguments must outlive this.
   Candidates(const OpRegistry& ops, const PlanOptions& options) : ops_(ops), options_(options) {}
 
-  // Adds the best and the named schedules of this draft, which must outlive this.
+  // Adds the optimal and the named schedules of this draft, which must outlive this.
   Result<void> Add(const PlanDraft& draft);
 
-  // The least work within a limit on the arena; none where nothing fits.
+  // The candidate with the least work whose arena is within the limit; none if nothing fits.
   std::optional<PlanDraft> LeastWorkWithin(size_t limit_bytes);
-  // The smallest arena; of equals the one with the least work. Requires that something was added.
+  // The smallest arena; among equals the least work. Requires that something was added.
   PlanDraft Smallest();
 
  private:
@@ -47,7 +47,7 @@ class Candidates {
     const Source* source = nullptr;
     double work = 0;
     RebuildSchedule schedule = {};
-    size_t promised_bytes = 0;  // by OptimalSchedules; 0 for named ones
+    size_t promised_bytes = 0;  // peak by OptimalSchedules; 0 for named ones
     std::optional<size_t> live_bytes = {};
     std::optional<size_t> placed_bytes = {};
   };

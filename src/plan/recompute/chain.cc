@@ -14,8 +14,8 @@
 namespace thimble {
 namespace {
 
-// Machines do about this many flops in the time of a byte: 7 on a CPU core with AVX-512, 5 to 20 on
-// GPUs with fp32 sums of products.
+// Floating-point operations that machines do while they move a byte: 7 on a CPU core with AVX-512,
+// 5 to 20 on GPUs with fp32 multiply-adds.
 constexpr double kFlopsPerByte = 8;
 
 // Values below this share of the largest forward value are not worth dropping: statistics, pooled
@@ -91,7 +91,7 @@ class ChainBuilder {
     }
     const auto keep = [&](ValueId value) {
       if (Of(value).kind == Kind::kForward) Of(value).kind = Kind::kFixed;
-      Of(value).last = chain_.backward.size();  // what backward makes stays to the end
+      Of(value).last = chain_.backward.size();  // values made by backward are kept to the end
     };
     for (NodeId id : chain_.update) {
       for (ValueId input : graph_.node(id).inputs) keep(input);
@@ -99,7 +99,8 @@ class ChainBuilder {
     for (ValueId output : graph_.outputs) keep(output);
   }
 
-  // By the op's own rule where all that the rule takes of its outputs is fixed, else by itself.
+  // Uses the op's RebuildWith rule if all outputs that the rule reads are fixed, else the op
+  // itself.
   Result<Rerun> RerunOf(NodeId id) const {
     const Node& node = graph_.node(id);
     Rerun rerun{node.op, node.inputs, node.outputs, node.attributes, draft_.kernels[id.index()], 0};
@@ -149,8 +150,8 @@ class ChainBuilder {
     FindBackwardReaders();
   }
 
-  // A gradient is mostly that of the node that read the value in forward: there the value crosses
-  // the cut in front, so that backward needs none of what made it.
+  // A gradient usually belongs to the node that read the value in forward. The value crosses the
+  // cut before that node's stage, so that backward needs nothing that made the value.
   size_t StageToReadIn(const ChainValue& value) const {
     return value.next_reader == ChainValue::kNoStage ? value.first : value.next_reader;
   }
@@ -167,8 +168,8 @@ class ChainBuilder {
     }
   }
 
-  // By value: the backward step that writes its next version over it; kNever where a forward node
-  // does, so that whoever reads it cannot run again at all.
+  // By value: the backward step that overwrites it with its next version; kNever if a forward node
+  // does, so that its readers cannot run again at all.
   void FindOverwriters() {
     overwritten_at_.assign(graph_.values.size(), kAnyTime);
     std::map<NodeId, size_t> steps;
@@ -181,7 +182,7 @@ class ChainBuilder {
     }
   }
 
-  // The last backward step in front of which this may run without reading what is overwritten.
+  // The last backward step before which this may run without reading an overwritten value.
   size_t LastStepFor(const Rerun& rerun) const {
     size_t last = kAnyTime;
     for (ValueId output : rerun.outputs) {
@@ -195,21 +196,21 @@ class ChainBuilder {
     return last;
   }
 
-  // Whether no schedule runs the node again after something it reads was overwritten, where steps
-  // from `needed_end` on need none of its outputs.
+  // Whether no schedule runs the node again after one of its inputs was overwritten, if steps from
+  // `needed_end` on need none of its outputs.
   bool RunsInTime(size_t f, size_t needed_end) const {
     const size_t last = LastStepFor(chain_.reruns[f]);
     if (last == kAnyTime || last == kNever) return last == kAnyTime;
     return needed_end <= last + 1 && chain_.stage_of_backward[last] <= chain_.stage_of_forward[f];
   }
 
-  // A node that runs again after a value it reads was overwritten would compute other bits. So its
-  // outputs are kept unless no schedule can ask for that: no later step needs them, directly or
-  // through other nodes that run again, and the step that overwrites belongs to the node's stage or
-  // an earlier one, whose backward comes last. Returns whether there was such a node; one at a
-  // time, because what is kept belongs to no stage any more, and others may then be in time.
+  // A node that runs again after one of its inputs was overwritten would compute other bits. So its
+  // outputs are kept unless no schedule can do that: no later step needs them, directly or through
+  // other nodes that run again, and the overwriting step belongs to the node's stage or an earlier
+  // one, whose backward comes later. Returns whether there was such a node; handles one at a time,
+  // because kept values no longer belong to a stage, which may make other nodes valid.
   bool KeepWhatCannotBeRebuilt() {
-    std::vector<size_t> needed_end;  // by value: the step behind the last one that needs it, or 0
+    std::vector<size_t> needed_end;  // by value: the step after the last one that needs it, or 0
     for (const ChainValue& value : chain_.values) needed_end.push_back(value.backward_end);
     for (size_t f = chain_.forward.size(); f-- > 0;) {
       const Rerun& rerun = chain_.reruns[f];
@@ -263,8 +264,8 @@ class ChainBuilder {
     }
   }
 
-  // The cuts that stay when there are too many: where few values cross, and not behind what is
-  // cheap to rebuild. Of the last kind that does not fit whole, cuts are taken evenly.
+  // The cuts to keep if there are too many: those where few values cross, and not after values that
+  // are cheap to rebuild. If a kind of cut fits only partly, its cuts are chosen evenly.
   std::vector<size_t> JoinedStages(size_t max_stages) const {
     std::map<std::pair<bool, size_t>, std::vector<size_t>> kinds;  // positions, best kind first
     for (size_t f = 0; f + 1 < chain_.forward.size(); ++f) {

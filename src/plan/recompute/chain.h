@@ -1,19 +1,19 @@
-// Chain: a training graph seen as a line of stages, for deciding what to keep and what to rebuild.
+// Chain: a training graph as a sequence of stages, for deciding what to keep and what to rebuild.
 //
-// Forward nodes stand in their fixed order and are cut into stages; between two stages lies a cut.
-// Backward steps stand in their fixed order too; each belongs to a stage: the last one that, for it
-// or any later step, is the first to read a forward value which the step reads (or that makes it,
-// where no stage reads it). So backward works through the stages from the last to the first:
+// Forward nodes have a fixed order and are divided into stages; between two stages is a cut.
+// Backward steps have a fixed order, too; each belongs to a stage: the last one that, for it or any
+// later step, is the first to read a forward value which the step reads (or that makes this value,
+// if no stage reads it). So backward processes the stages from the last to the first:
 //
 //   stage 0 | stage 1 | … | stage L-1      forward, left to right
 //           ^ cut: the values that later stages, or their backward steps, read
 //   …backward of stage 1, of stage 0       backward, right to left
 //
-// A value crosses the cuts from the stage that makes it to the last stage that needs it, so each
-// cut's set is known from two numbers per value. Small values, and what the update or the caller
-// reads, are never dropped: they are fixed, and no decision depends on them. So is what could only
-// be rebuilt after a value it is made from was overwritten: weights that backward updates, state
-// that forward changes.
+// A value crosses the cuts from the stage that makes it to the last stage that needs it, so two
+// numbers per value determine the set of each cut. Fixed values are never dropped, and no decision
+// depends on them: small values, values that the update or the caller reads, and values that could
+// only be rebuilt after one of their inputs was overwritten (weights that backward updates, state
+// that forward changes).
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@
 
 namespace thimble {
 
-// How a forward node is run again. `outputs` are the values of the graph that it gives anew.
+// How a forward node is run again. `outputs` are the values of the graph that it rebuilds.
 struct Rerun {
   std::string op;
   std::vector<ValueId> inputs;
@@ -38,8 +38,8 @@ struct Rerun {
 
 struct ChainValue {
   enum class Kind {
-    // Always there: persistent, input, small, read by the update or the caller, or made from what
-    // is overwritten before it could be rebuilt.
+    // Always kept: persistent, input, small, read by the update or the caller, or made from a value
+    // that is overwritten before it could be rebuilt.
     kFixed,
     kForward,   // may be dropped and rebuilt
     kBackward,  // made by a backward step
@@ -50,10 +50,9 @@ struct ChainValue {
   // Forward: the last stage that needs it. Backward: the last step that reads it, or
   // backward.size().
   size_t last = 0;
-  // Forward only: the last backward step that reads it, plus one; 0 where none does.
+  // Forward only: the last backward step that reads it, plus one; 0 if none does.
   size_t backward_end = 0;
-  // Forward only: the next stage behind `first` whose forward nodes read it; kNoStage where none
-  // does.
+  // Forward only: the next stage after `first` whose forward nodes read it; kNoStage if none does.
   size_t next_reader = kNoStage;
 
   static constexpr size_t kNoStage = std::numeric_limits<size_t>::max();
@@ -74,23 +73,24 @@ struct Chain {
   // Positions [first, end) in `forward` or `backward` of the nodes of a stage.
   LiveRange ForwardOf(size_t stage) const;
   LiveRange BackwardOf(size_t stage) const;
-  // Whether the value crosses the cut behind this stage.
+  // Whether the value crosses the cut after this stage.
   bool Crosses(ValueId value, size_t stage) const {
     const ChainValue& v = values[value.index()];
     return v.kind == ChainValue::Kind::kForward && v.first <= stage && stage < v.last;
   }
 };
 
-// What running a node costs, in multiply-adds and additions or, where moving its bytes takes
-// longer, in as many of them as a machine does meanwhile: max(flops, 8 * bytes). Known without a
-// machine, so that plans are the same on all of them.
+// The estimated cost of running a node, in floating-point operations: max(flops, 8 * bytes moved),
+// since a machine does about 8 operations while it moves a byte. Independent of the machine, so
+// that plans are the same everywhere.
 double WorkOf(const Graph& graph, const OpRegistry& ops, const Node& node);
 
-// Above this many stages, neighbours are joined: first where a norm or activation ends, then where
-// most values cross.
+// Above this many stages, neighbours are merged: first after norms and activations, then where most
+// values cross.
 inline constexpr size_t kMaxStages = 128;
 
-// The draft's order is the line; it must have kernels. Without backward nodes there are no stages.
+// The chain in the draft's order. The draft must have kernels. Without backward nodes there are no
+// stages.
 Result<Chain> MakeChain(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options,
                         size_t max_stages = kMaxStages);
 

@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// The first point from the end that fits: the least work within the bytes; nullptr where none does.
+// The last point that fits, which has the least work within the bytes; nullptr if none does.
 template <class Front>
 auto Within(const Front& front, size_t bytes) -> const typename Front::value_type* {
   const auto behind =
@@ -16,7 +16,7 @@ auto Within(const Front& front, size_t bytes) -> const typename Front::value_typ
   return behind == front.begin() ? nullptr : &*std::prev(behind);
 }
 
-// Drops what another point beats or equals. Requires ascending bytes.
+// Drops points that are not better than another one. Requires ascending bytes.
 template <class Front>
 void KeepBest(const Front& from, Front& to) {
   to.clear();
@@ -86,7 +86,7 @@ OptimalSchedules::Split OptimalSchedules::SplitOf(size_t s, size_t i, size_t t) 
   std::vector<Known>& known = known_[s * num_stages_ + i];
   const auto found = std::find_if(known.begin(), known.end(),
                                   [&](const Known& k) { return k.count == entry.count; });
-  // The first pass runs everything, and comes last.
+  // In the first pass all nodes run; it is solved last.
   StretchCost cost;
   if (!IsFirstPass(t) && found != known.end()) {
     cost = found->cost;
@@ -101,8 +101,7 @@ void OptimalSchedules::AddSplit(size_t s, size_t t, size_t i, Front& front) {
   const auto [least, work, kept] = SplitOf(s, i, t);
   const Front& right = FrontOf(i, t);
   const Front& left = FrontOf(s, i - 1);
-  // Nothing to gain where something known needs no more bytes than the least and does no more work
-  // than the least.
+  // Skip if a known point is within both the fewest bytes and the least work possible here.
   const size_t fewest = std::max({least, kept + right.front().bytes, left.front().bytes});
   const double least_work = work + right.back().work + left.back().work;
   const Point* known = Within(front, fewest);

@@ -1,20 +1,20 @@
 // The best schedules of a chain: for each number of bytes the least work, by dynamic programming.
 //
 // The class of schedules, over the chain's fixed order of stages and backward steps:
-// - A problem (s, t), see stretches.h, has its entry, which stays until it is done: all but values
-//   that the backward steps of s are the last to need, which die with them. It is solved in one of
-//   three ways:
-//   * s = t: run the backward steps of s, rebuilding what they read on the way.
-//   * split at a stage i, s < i <= t: run forward from s for the entry of (i, t); solve that with
+// - A problem (s, t), see stretches.h, has an entry, which is kept until the problem is solved,
+//   except that values last needed by the backward steps of s are released with these. It is solved
+//   in one of three ways:
+//   * s = t: run the backward steps of s, rebuilding what they read just before.
+//   * split at a stage i, s < i <= t: run forward from s for the entry of (i, t); solve (i, t) with
 //     its entry kept; then solve (s, i-1).
 //   * save stage s: run it forward, keep what its backward steps read and what the problem (s+1, t)
-//     needs; solve that; run the backward steps of s.
-// - A whole step is the problem (0, L-1). A stretch is run again as often as the splits say.
+//     needs; solve (s+1, t); run the backward steps of s.
+// - A whole step is the problem (0, L-1). Each split runs a stretch of stages once more.
 //
-// Peaks count what stretches.h counts: the entries of all problems around, rebuilt values,
-// gradients of activations and parameters, scratch. For each problem all bytes-to-work trade-offs
-// are kept, exactly, up to a number; beyond, evenly thinned out. So within the class, and where
-// nothing was thinned out, no schedule with the same peak does less work.
+// Peaks count what stretches.h counts: the entries of all enclosing problems, rebuilt values,
+// gradients of activations and parameters, scratch. For each problem all trade-offs of bytes and
+// work are kept exactly, up to a maximum number; above it they are thinned out evenly. So within
+// the class, and if nothing was thinned out, no schedule with the same peak does less work.
 //
 // The method is that of optimal checkpointing for heterogeneous chains (rotor), with sets of values
 // in place of single activations and with exact trade-offs in place of memory slots.
@@ -28,7 +28,7 @@
 
 namespace thimble {
 
-// A peak that can be reached and the least work for it.
+// A reachable peak and the least work for it.
 struct TradeOff {
   size_t bytes = 0;
   double work = 0;
@@ -37,7 +37,7 @@ struct TradeOff {
 
 class OptimalSchedules {
  public:
-  // Trade-offs kept for each problem: of small chains all, in practice.
+  // Maximum number of trade-offs per problem; in practice all of them for small chains.
   static constexpr size_t kMaxPoints = 1000;
   static constexpr size_t kMaxPointsOfLongChains = 24;
   static constexpr size_t kLongChain = 64;  // stages
@@ -49,7 +49,7 @@ class OptimalSchedules {
   std::vector<TradeOff> tradeoffs() const;
   // Whether some trade-offs of some problem were left out.
   bool thinned_out() const { return thinned_out_; }
-  // The schedule with the least work whose peak is at most this. Requires a trade-off that is.
+  // The schedule with the least work whose peak is at most `bytes`. Requires that one exists.
   RebuildSchedule Make(size_t bytes) const;
 
  private:
@@ -57,17 +57,17 @@ class OptimalSchedules {
   struct Point {
     size_t bytes;
     double work;
-    uint16_t choice;  // the stage to split at, or kSave; not used where s = t
+    uint16_t choice;  // the stage to split at, or kSave; unused if s = t
   };
   using Front = std::vector<Point>;  // bytes rise, work falls
 
-  // What a split of the problem (s, t) at i takes.
+  // The cost of splitting the problem (s, t) at i.
   struct Split {
     size_t least_bytes = 0;  // of the forward stretch
     double work = 0;
     size_t entry_bytes = 0;
   };
-  // Forward stretches from s to i, by the number of values that they lead to.
+  // Costs of forward stretches from s to i, by the number of values that they produce.
   struct Known {
     size_t count = 0;
     StretchCost cost;
@@ -89,7 +89,7 @@ class OptimalSchedules {
   std::vector<std::vector<Known>> known_;                   // by s and i
   std::vector<std::vector<Stretches::EntrySize>> entries_;  // Entries(i, t) of the current t, by i
   std::vector<StretchCost> saved_backward_;                 // Backward(s, true), by s
-  Front joined_;                                            // room to work in
+  Front joined_;                                            // temporary
   Front candidate_;
   bool thinned_out_ = false;
 };

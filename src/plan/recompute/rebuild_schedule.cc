@@ -11,7 +11,7 @@ bool MayDrop(const Chain& chain, ValueId value) {
   return chain.values[value.index()].kind == ChainValue::Kind::kForward;
 }
 
-// The forward nodes that must run for what this backward step reads.
+// The forward nodes that must run again for the values that this backward step reads.
 std::vector<size_t> MissingFor(const Graph& graph, const Chain& chain, size_t step,
                                const std::vector<bool>& present) {
   std::vector<bool> wanted(chain.values.size(), false);
@@ -31,7 +31,7 @@ std::vector<size_t> MissingFor(const Graph& graph, const Chain& chain, size_t st
   return positions;
 }
 
-// The values that pass from block to block, in order.
+// The values between blocks, in order.
 std::vector<ValueId> BlockEnds(const Graph& graph, const OpRegistry& ops, const Chain& chain) {
   std::vector<ValueId> ends;
   for (size_t stage = 0; stage + 1 < chain.num_stages; ++stage) {

@@ -1,5 +1,5 @@
-// RebuildSchedule: the nodes of a training step in the order they run, forward ones as often as it
-// takes.
+// RebuildSchedule: the nodes of a training step in execution order; forward nodes may run several
+// times.
 #pragma once
 
 #include <vector>
@@ -10,21 +10,21 @@
 
 namespace thimble {
 
-// Every forward node for the first time before any backward step, and all backward steps in their
-// order. A forward node that comes again rebuilds its values; whoever reads a value takes the one
-// built last. The update follows and is not part of this.
+// Every forward node runs once before any backward step; backward steps run in their order. A
+// forward node that runs again rebuilds its values; a node reads the latest copy of a value. The
+// update follows and is not included.
 using RebuildSchedule = std::vector<ChainStep>;
 
-// Forward once; in backward, values that are not kept are rebuilt right before the first step that
-// reads them, from what is there, and stay until the last. `kept`: by ValueId; fixed values always
-// are.
+// Forward runs once. In backward, values that are not kept are rebuilt right before the first step
+// that reads them, from the values that exist, and are kept until the last. `kept` is by ValueId;
+// fixed values are always kept.
 RebuildSchedule ScheduleKeeping(const Graph& graph, const Chain& chain,
                                 const std::vector<bool>& kept);
 
-// The schedule of a named strategy. Requires one that is not kOptimal.
+// The schedule of a named strategy. `spec` must not be kOptimal.
 //
-// A block ends where a single value crosses, and one that is not cheap to rebuild: between two
-// residual blocks, or behind a convolution in a plain chain.
+// A block ends where only one value crosses and this value is not cheap to rebuild: between two
+// residual blocks, or after a convolution in a plain chain.
 RebuildSchedule MakeNamedSchedule(const Graph& graph, const OpRegistry& ops, const Chain& chain,
                                   const RecomputeSpec& spec);
 

@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// Of the orders the one with the fewest bytes alive.
+// Applies the strategy to all orders and returns the draft with the fewest live bytes.
 Result<PlanDraft> ApplyNamed(const std::vector<PlanDraft>& drafts, const OpRegistry& ops,
                              const PlanOptions& options) {
   std::optional<PlanDraft> best;

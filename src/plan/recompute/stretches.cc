@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-// One node as a step: what it reads and writes, and for how long it needs scratch.
+// One run of a node: what it reads and writes, and its scratch.
 struct NodeRun {
   const OpDef& op;
   std::span<const ValueId> inputs;
@@ -17,14 +17,14 @@ struct NodeRun {
   size_t scratch_bytes;
 };
 
-// Bytes alive while nodes run one after the other. May fall below where it began: values of the
-// caller die too.
+// Bytes alive while nodes run one after the other. May fall below its start, because values of the
+// caller are released, too.
 class LiveCount {
  public:
   LiveCount(const Chain& chain, int64_t start) : chain_(chain), alive_(start), most_(start) {}
 
   // `dies`: whether an input is read for the last time; `counts`: whether an output needs bytes;
-  // `stays`: whether an output is alive behind the step.
+  // `stays`: whether an output is alive after the step.
   void Run(const NodeRun& run, FunctionRef<bool(ValueId)> dies, FunctionRef<bool(ValueId)> counts,
            FunctionRef<bool(ValueId)> stays) {
     int64_t written = static_cast<int64_t>(run.scratch_bytes);
@@ -51,7 +51,7 @@ class LiveCount {
     return static_cast<int64_t>(chain_.values[value.index()].size_bytes);
   }
 
-  // Whether the output lies where an input lay that nobody reads again.
+  // Whether the output reuses the bytes of an input that is not read again.
   bool Reuses(const NodeRun& run, size_t output, FunctionRef<bool(ValueId)> dies,
               std::vector<bool>& taken) const {
     for (size_t i = 0; i < run.inputs.size(); ++i) {
@@ -89,7 +89,7 @@ Stretches::Stretches(const Graph& graph, const OpRegistry& ops, const Chain& cha
   FindUses();
 }
 
-// A stage's own forward nodes run again for its backward steps only where those need them.
+// A stage's own forward nodes run again for its backward steps only if these need them.
 void Stretches::FindUses() {
   uses_.resize(chain_.values.size());
   std::vector<bool> runs_for_backward(chain_.forward.size(), false);
@@ -180,7 +180,7 @@ std::vector<ChainStep> Stretches::Nodes(size_t s, size_t i, size_t t, Wanted wan
 StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t,
                                    const Wanted& wanted) const {
   const bool first_pass = IsFirstPass(t);
-  // By value: the step behind which nobody in this stretch reads it; 0 where it is the caller's.
+  // By value: the step after its last read in this stretch; 0 for values of the caller.
   std::vector<size_t> ends(chain_.values.size(), 0);
   const auto run_of = [&](size_t position) -> NodeRun {
     const Rerun& rerun = chain_.reruns[position];
@@ -204,7 +204,7 @@ StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t
     const auto dies = [&](ValueId input) {
       return MayDrop(input) && ends[input.index()] == step + 1 && !wanted[input.index()];
     };
-    // A fixed value is there anyway, but a second copy of it needs room while its node runs.
+    // A fixed value always exists, but a second copy of it needs bytes while its node runs.
     const auto counts = [&](ValueId output) { return !first_pass || MayDrop(output); };
     const auto stays = [&](ValueId output) {
       return MayDrop(output) && (wanted[output.index()] || ends[output.index()] > step + 1);
@@ -262,7 +262,7 @@ std::vector<ChainStep> Stretches::BackwardSteps(size_t stage, bool saved) const 
     if (!saved) {
       for (const ChainStep& again : Missing(stage, step, present)) {
         steps.push_back(again);
-        // What only leads to others is gone when they are there.
+        // Intermediate values are released when the values made from them exist.
         for (ValueId output : chain_.reruns[again.position].outputs) {
           if (MayDrop(output)) present[output.index()] = Of(output).backward_end > step;
         }
@@ -290,7 +290,7 @@ StretchCost Stretches::Backward(size_t stage, bool saved) const {
     const bool there = saved && Of(value).first == stage && IsReadWhereMade(value);
     if (there) start += static_cast<int64_t>(Of(value).size_bytes);
   }
-  // A value that is rebuilt twice lives from each rebuilding to its last reader before the next.
+  // A value that is rebuilt twice is alive from each rebuild to its last reader before the next.
   std::vector<std::vector<size_t>> reads(chain_.values.size());
   std::vector<std::vector<size_t>> writes(chain_.values.size());
   for (size_t i = 0; i < steps.size(); ++i) {
@@ -316,7 +316,7 @@ StretchCost Stretches::Backward(size_t stage, bool saved) const {
       }
       if (value.kind != ChainValue::Kind::kForward) return false;
       if (read_again(input, i)) return false;
-      // Of the caller's values, those that no earlier stage reads die with their last reader.
+      // Values of the caller that no earlier stage reads are released after their last reader.
       return value.first == stage || (backward && value.backward_end == steps[i].position + 1 &&
                                       value.next_reader >= stage);
     };

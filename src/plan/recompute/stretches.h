@@ -1,14 +1,14 @@
-// Stretches: bytes and work of running parts of a chain, which schedules are put together from.
+// Stretches: bytes and work of running parts of a chain, from which schedules are composed.
 //
-// A problem (s, t) stands in front of stage s with the backward steps of all stages behind t done;
-// backward of the stages t, …, s is to be run. What it still needs of the stages in front of it,
-// its entry, are the values that backward steps of [s, t] read, or forward nodes that may have to
-// run again for them: those of [s, t-1], and of t those that its own backward steps need. Where t
-// is the last stage, forward has not run yet, and all of its nodes count.
+// A problem (s, t) starts before stage s, with the backward steps of all stages after t done;
+// backward of the stages t, …, s remains. Its entry are the values made before stage s that it
+// still needs: those read by backward steps of [s, t], or by forward nodes that may have to run
+// again for them (those of [s, t-1], and of t those that its own backward steps need). If t is the
+// last stage, forward has not run yet, and all of its nodes count.
 //
-// Bytes are the most that is alive during the part, beyond the entry of the problem that it solves
-// (the caller's) and beyond the fixed values. An output that may overwrite an input which dies with
-// that node adds nothing.
+// Bytes are the most that is alive during the part, in addition to the entry of the caller's
+// problem and to the fixed values. An output that may overwrite an input which is not read again
+// adds nothing.
 //
 // Example: four stages, every value has 64 bytes (tests/plan/recompute/toy_chain.h).
 //
@@ -19,9 +19,9 @@
 //
 // The whole step is the problem (0, 3). With as little memory as possible it is solved like this:
 //   split (0, 3) at 3  Forward(0, 3, 3) runs a, b, c and keeps c, the entry of (3, 3): 128 bytes,
-//                      a and b, while c is made over b. Then (3, 3): e and dc; c dies.
+//                      a and b, while c overwrites b. Then (3, 3): e and dc; c is released.
 //   split (0, 2) at 2  Forward(0, 2, 2) runs a and b again and keeps b, the entry of (2, 2): 128
-//                      bytes, the work of two nodes. Then (2, 2): db over dc; b dies.
+//                      bytes, the work of two nodes. Then (2, 2): db over dc; b is released.
 //   split (0, 1) at 1  Forward(0, 1, 1) runs a once more and keeps it. Then (1, 1): da over db.
 //   (0, 0)             has no backward steps.
 // With more memory a stage is saved instead: SavedBytes(1, 3) keeps b for db and is not run again.
@@ -51,7 +51,7 @@ class Stretches {
   // Both must outlive this.
   Stretches(const Graph& graph, const OpRegistry& ops, const Chain& chain);
 
-  // Gradients that are alive before the backward steps of this stage begin.
+  // Bytes of gradients alive before the backward steps of this stage.
   size_t GradientBytes(size_t stage) const { return gradient_bytes_[stage]; }
 
   // Values made in the stages [s, i) that the problem (i, t) needs: how many, and their bytes.
@@ -67,21 +67,21 @@ class Stretches {
   StretchCost Forward(size_t s, size_t i, size_t t) const;
   std::vector<ChainStep> ForwardSteps(size_t s, size_t i, size_t t) const;
 
-  // Values of stage s that its own backward steps read, or that the problem (s+1, t) needs; and
-  // forward through s for them.
+  // Bytes of the values of stage s that its own backward steps read, or that the problem (s+1, t)
+  // needs; and the cost of running s forward for them.
   size_t SavedBytes(size_t s, size_t t) const;
   StretchCost ForwardSaving(size_t s, size_t t) const;
   std::vector<ChainStep> ForwardSavingSteps(size_t s, size_t t) const;
 
-  // Backward through one stage. `saved`: what it reads is there; else it is rebuilt on the way,
-  // each value right before the first step that needs it.
+  // Backward through one stage. `saved`: the values that it reads exist; else each is rebuilt right
+  // before the first step that needs it.
   StretchCost Backward(size_t stage, bool saved) const;
   std::vector<ChainStep> BackwardSteps(size_t stage, bool saved) const;
 
  private:
   using Wanted = std::vector<bool>;  // by ValueId
 
-  // A stage that reads a value, and from which t on problems may have to.
+  // A stage that reads a value, and the smallest t of the problems in which it may have to.
   struct Use {
     size_t stage = 0;
     size_t from_t = 0;
@@ -92,12 +92,12 @@ class Stretches {
   bool Needs(ValueId value, size_t i, size_t t) const;
   Wanted EntryValues(size_t s, size_t i, size_t t) const;
   Wanted Saved(size_t s, size_t t) const;
-  // The forward nodes of the stages [s, i), or in a later pass those of them that lead to what is
-  // wanted.
+  // The forward nodes of the stages [s, i); in later passes only those needed for the wanted
+  // values.
   std::vector<ChainStep> Nodes(size_t s, size_t i, size_t t, Wanted wanted) const;
   StretchCost PlayForward(const std::vector<ChainStep>& steps, size_t t,
                           const Wanted& wanted) const;
-  // What must run before a backward step of the stage, given what is there.
+  // The forward nodes that must run before a backward step of the stage, given the present values.
   std::vector<ChainStep> Missing(size_t stage, size_t step, const Wanted& present) const;
   const ChainValue& Of(ValueId value) const { return chain_.values[value.index()]; }
   // Whether the backward steps of the stage that makes the value read it.

@@ -41,7 +41,8 @@ class RebuiltVerifier {
  private:
   static Error Wrong(const std::string& what) { return Failed("rebuilt graph: " + what); }
 
-  // Two forward nodes may compute the same from the same: then a rebuilt value stands for both.
+  // Two forward nodes may compute the same from the same inputs; a rebuilt value then stands for
+  // both.
   void JoinEqualValues() {
     std::map<std::pair<std::string_view, std::vector<ValueId>>, std::vector<const Node*>> seen;
     for (const Node& node : original_.nodes) {
@@ -123,7 +124,7 @@ class RebuiltVerifier {
   const Graph& rebuilt_;
   const OpRegistry& ops_;
   std::vector<ValueId>
-      stands_for_;  // by value of the rebuilt graph: the original's first equal one
+      stands_for_;  // by value of the rebuilt graph: the first equal value of the original
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace thimble {
 namespace {
 
-// FNV-1a: ops draw apart, whatever stands before them in the list.
+// FNV-1a: each op has its own stream, independent of the order of the list.
 uint32_t StreamOf(std::string_view op) {
   uint32_t hash = 2166136261U;
   for (const char letter : op) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619U;

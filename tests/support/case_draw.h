@@ -1,5 +1,5 @@
-// CaseDraw: what the generators of random calls draw sizes with. A case is a function of seed, op
-// and number, so that each can be run again alone.
+// CaseDraw: draws the random numbers of a test case. A case is a function of seed, op and number,
+// so that each can be repeated alone.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class CaseDraw {
   CaseDraw(uint64_t seed, std::string_view op, uint32_t number);
 
   uint32_t Word() { return source_.Words(number_, stream_, count_++)[0]; }
-  // Both included.
+  // Both limits are included.
   int64_t Between(int64_t least, int64_t most);
   bool OneIn(uint32_t times) { return UniformBelow(Word(), times) == 0; }
   double Fraction() { return static_cast<double>(UniformFloat(Word())); }
@@ -26,10 +26,10 @@ class CaseDraw {
     return *std::next(values.begin(), Between(0, static_cast<int64_t>(values.size()) - 1));
   }
 
-  // From 1 on: any, or one beside a power of two, where vectors and tiles end.
+  // From 1 on: any size, or one next to a power of two, where vectors and tiles end.
   int64_t Size(int64_t most);
-  // Of one to four dimensions: mostly a few elements, sometimes several chunks of work, rarely
-  // none. `least_rank` leaves out those of fewer dimensions.
+  // A shape with one to four dimensions: mostly few elements, sometimes several chunks of work,
+  // rarely none. `least_rank` is the minimum number of dimensions.
   Shape AnyShape(size_t least_rank = 1);
 
  private:

@@ -1,5 +1,5 @@
-// Memory of the GPU for tests, and whether there is one. Without CUDA in the build there never is:
-// support/without_cuda has the same functions, which say so.
+// GPU memory for tests, and whether there is a GPU. In builds without CUDA there is none:
+// support/without_cuda has the same functions.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class CudaMemory {
   CudaMemory(CudaMemory&& other) noexcept;
 
   std::byte* data() const { return data_; }
-  // Writes what it holds now to `bytes`, which are as many as it was made from.
+  // Copies its contents to `bytes`, whose size must be the original size.
   void CopyTo(std::span<std::byte> bytes) const;
 
  private:
@@ -33,11 +33,10 @@ class CudaMemory {
 
 enum class CudaLaunch {
   kDirect,
-  kGraph,  // recorded first, as a training step is: waiting, allocating or another stream would
-           // fail
+  kGraph,  // recorded as a graph, like a training step: waiting, allocating and other streams fail
 };
 
-// Calls `body` with a stream, and waits until what it launched there is done.
+// Calls `body` with a stream and waits until its work is done.
 void RunOnCuda(CudaLaunch launch, FunctionRef<void(CUstream_st* stream)> body);
 
 }  // namespace thimble

@@ -5,7 +5,7 @@
 
 #include "thimble/device/device.h"
 
-// In a test or SetUp: leaves it where there is no GPU, and says so.
+// In a test or SetUp: skips the test if there is no GPU.
 #define THIMBLE_CUDA_OR_SKIP()                                                              \
   if (const auto check = ::thimble::CheckDevice(::thimble::DeviceKind::kCuda); !check.ok()) \
   GTEST_SKIP() << check.error().message

@@ -1,6 +1,6 @@
 // CheckGradient: a gradient rule against the complex step. For a function f that is analytic,
 // f(x + ihv) = f(x) + ih f'(x)v + O(h^2): the imaginary part is the derivative along v, and with a
-// tiny h it is exact to rounding.
+// tiny h it is exact up to rounding.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// Streams of random numbers beside those of the inputs.
+// Streams of random numbers, different from those of the inputs.
 constexpr uint32_t kCotangentStream = 10000;
 constexpr uint32_t kDirectionStream = 20000;
 
@@ -84,7 +84,7 @@ double SumOfMagnitudes(const std::vector<double>& numbers) {
 double ComplexStep(const PreparedCase& prepared, const std::vector<ReferenceTensor<double>>& inputs,
                    size_t input, const std::vector<double>& direction,
                    const std::vector<double>& cotangent) {
-  constexpr double kStep = 1e-100;  // its square vanishes beside any number
+  constexpr double kStep = 1e-100;  // its square is negligible
   std::vector<ReferenceTensor<Complex>> moved(inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
     moved[i].numbers.assign(inputs[i].numbers.begin(), inputs[i].numbers.end());
@@ -102,7 +102,7 @@ double ComplexStep(const PreparedCase& prepared, const std::vector<ReferenceTens
   return sum;
 }
 
-// Single elements tell which index is wrong, dense directions see all of them at once.
+// Single elements show which index is wrong; dense directions test all of them at once.
 std::vector<std::vector<double>> Directions(uint64_t seed, size_t count) {
   constexpr size_t kSingles = 12;
   constexpr uint32_t kDense = 3;
@@ -137,8 +137,7 @@ void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built,
     for (size_t d = 0; d < directions.size(); ++d) {
       const double expected = ComplexStep(prepared, inputs, input, directions[d], cotangent);
       const double actual = Dot(gradient, directions[d]);
-      // Formulas take differences from 1 (softmax), so terms are as large as the cotangent at
-      // least.
+      // Formulas subtract from 1 (softmax), so terms are at least as large as the cotangent.
       const double magnitude = std::abs(expected) + DotOfMagnitudes(gradient, directions[d]) +
                                DotOfMagnitudes(y, cotangent) + SumOfMagnitudes(cotangent);
       const double tolerance = GradientTolerance(magnitude, SumSize(prepared, 0));

@@ -1,5 +1,5 @@
-// GuardedBuffer: memory for a kernel's tensor or scratch that notices writes beside it. Reads show
-// in the results: the bytes beside it are huge numbers. Under ASan neither is survived.
+// GuardedBuffer: memory for a kernel's tensor or scratch that detects writes outside of it. Reads
+// outside give wrong results: the bytes there are huge numbers. Under ASan both end the process.
 #pragma once
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -21,7 +21,7 @@ class GuardedBuffer {
  public:
   static constexpr size_t kGuardBytes = 64;
 
-  // 64-byte aligned. Every byte is 0xFF at first, which makes floats and doubles NaN.
+  // 64-byte aligned. Every byte starts as 0xFF, which makes floats and doubles NaN.
   explicit GuardedBuffer(size_t size_bytes)
       : size_bytes_(size_bytes), storage_(size_bytes + 2 * kGuardBytes + kAlignment, kGuard) {
     const auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuardBytes;
@@ -39,7 +39,7 @@ class GuardedBuffer {
   const std::byte* data() const { return storage_.data() + offset_; }
   std::span<std::byte> bytes() { return {data(), size_bytes_}; }
   std::span<const std::byte> bytes() const { return {data(), size_bytes_}; }
-  // With kGuardBytes of guard on each side: what a copy on another device is made from.
+  // With kGuardBytes of guard on each side, for copies on another device.
   std::span<std::byte> bytes_and_guards() {
     OpenGuards();
     return {data() - kGuardBytes, size_bytes_ + 2 * kGuardBytes};
@@ -51,7 +51,7 @@ class GuardedBuffer {
                                           [](std::byte byte) { return byte != std::byte{0xFF}; });
   }
 
-  // Nothing was written before or after the buffer.
+  // Whether nothing was written before or after the buffer.
   bool GuardsIntact() const {
     OpenGuards();
     const auto intact = [](std::byte byte) { return byte == kGuard; };
@@ -61,10 +61,10 @@ class GuardedBuffer {
 
  private:
   static constexpr size_t kAlignment = 64;
-  // As a float 3.4e38, as an int32 2.1e9: whoever reads them gets results far off.
+  // As a float 3.4e38, as an int32 2.1e9: reading them gives very wrong results.
   static constexpr std::byte kGuard{0x7F};
 
-  // From here on ASan lets them be read and written. (A buffer moved away has no memory.)
+  // Lets ASan allow access to the guards again. (A moved-from buffer has no memory.)
   void OpenGuards() const { ASAN_UNPOISON_MEMORY_REGION(storage_.data(), storage_.size()); }
 
   size_t size_bytes_;

@@ -51,14 +51,14 @@ class KernelMemory {
     }
   }
 
-  std::vector<std::vector<std::byte>> stored;  // what the inputs hold at first
-  std::vector<GuardedBuffer> buffers;          // inputs first, then outputs of their own
+  std::vector<std::vector<std::byte>> stored;  // initial contents of the inputs
+  std::vector<GuardedBuffer> buffers;          // inputs, then outputs that reuse no input
   GuardedBuffer scratch;
   std::vector<TensorView> in;
   std::vector<TensorView> out;
 };
 
-// Copies of all buffers, guards included, in the GPU's memory.
+// Copies of all buffers, including guards, in GPU memory.
 class CudaTwin {
  public:
   explicit CudaTwin(KernelMemory& memory) : memory_(memory), scratch_(Copy(memory.scratch)) {

@@ -1,4 +1,4 @@
-// One run of a kernel on guarded memory, of the CPU or of the GPU, for the op checks.
+// One run of a kernel on guarded memory, on the CPU or the GPU, for the op checks.
 #pragma once
 
 #include <optional>
@@ -20,8 +20,8 @@ struct KernelRunOptions {
   CudaLaunch launch = CudaLaunch::kDirect;
 };
 
-// The bytes of each output. Adds test failures where guards or inputs were overwritten. Kernels of
-// CUDA require a device.
+// The bytes of each output. Adds test failures if guards or inputs were overwritten. CUDA kernels
+// require a device.
 std::vector<std::vector<std::byte>> RunKernel(const PreparedCase& prepared, const Kernel& kernel,
                                               const std::vector<ReferenceTensor<double>>& inputs,
                                               const KernelRunOptions& options);

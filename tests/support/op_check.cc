@@ -17,14 +17,14 @@ namespace {
 
 using Outputs = std::vector<std::vector<std::byte>>;
 
-// The exact results, and how far a float kernel may be from them.
+// The exact results, and the tolerances for a float kernel.
 struct Expected {
   std::vector<ReferenceTensor<double>> outputs;
   std::vector<std::vector<double>> tolerances;
 };
 
-// Every number moved by about one float rounding to a random side. (By exactly one, two terms that
-// cancel would stay where they are half of the time.)
+// Changes every number by about one float rounding, with random sign. (With exactly one, two terms
+// that cancel would not change half of the time.)
 std::vector<ReferenceTensor<double>> Nudge(std::vector<ReferenceTensor<double>> tensors,
                                            uint64_t seed, uint32_t stream) {
   for (ReferenceTensor<double>& tensor : tensors) {
@@ -51,7 +51,7 @@ Attributes Nudge(const Attributes& attributes, uint64_t seed, uint32_t stream) {
 
 Expected ComputeExpected(const PreparedCase& prepared,
                          std::vector<ReferenceTensor<double>> inputs) {
-  constexpr uint32_t kDraws = 8;  // a spread that is ten times too small is a chance of 1 in 10^8
+  constexpr uint32_t kDraws = 8;  // the spread is ten times too small once in 10^8
   Expected expected{RunReferenceOp<double>(prepared.op, prepared.call(), inputs), {}};
   std::vector<std::vector<double>> squares;
   for (const auto& output : expected.outputs) squares.emplace_back(output.numbers.size(), 0.0);
@@ -85,8 +85,8 @@ bool IsClose(double actual, double expected, double tolerance) {
   return actual == expected || std::abs(actual - expected) <= tolerance;
 }
 
-// How far from the exact results a kernel may be, element by element: its own rounding in place of
-// a float's. One that mixes many outputs on the way to each errs by the size of them all.
+// The tolerance of each element, scaled by the kernel's own rounding. A kernel that mixes outputs
+// on the way to each has errors of the size of the largest.
 std::vector<double> TolerancesOf(const Kernel& kernel, std::vector<double> tolerances) {
   if (kernel.mixes_outputs && !tolerances.empty()) {
     const double largest = *std::max_element(tolerances.begin(), tolerances.end());
@@ -96,7 +96,7 @@ std::vector<double> TolerancesOf(const Kernel& kernel, std::vector<double> toler
   return tolerances;
 }
 
-// The first difference is enough.
+// Reports only the first difference.
 void ExpectCloseNumbers(const std::vector<double>& expected, const std::vector<double>& tolerances,
                         const std::vector<std::byte>& actual, const std::string& where) {
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -117,7 +117,7 @@ void ExpectEqualIntegers(const std::vector<Integer>& expected, const std::vector
       << where << ": integers differ";
 }
 
-// `where` says which kernel, target and number of threads.
+// `where` names the kernel, target and number of threads.
 void ExpectClose(const PreparedCase& prepared, const Kernel& kernel, const Expected& expected,
                  const Outputs& actual, const std::string& where) {
   for (size_t o = 0; o < actual.size(); ++o) {
@@ -140,7 +140,7 @@ void ExpectSameBits(const PreparedCase& prepared, const Outputs& first, const Ou
   }
 }
 
-// Each permission to reuse on its own, then as many as go together.
+// Each permission to reuse an input alone, then as many as possible together.
 std::vector<KernelRunOptions> InPlaceRuns(const PreparedCase& prepared) {
   std::vector<KernelRunOptions> runs;
   KernelRunOptions together;

@@ -16,7 +16,7 @@ namespace thimble {
 struct OpCase {
   std::string op = {};
   std::vector<Shape> inputs = {};
-  Attributes attributes = {};  // missing ones take the op's defaults
+  Attributes attributes = {};  // missing ones have the op's defaults
   // Integer inputs (labels, pixels) are drawn below this.
   int integer_bound = 10;
   // Floating-point inputs with these indices are drawn from [0.5, 1.5] (variances, scales).
@@ -25,36 +25,36 @@ struct OpCase {
   std::vector<size_t> constant_inputs = {};
   // Added to the first input; the others stay standard normal.
   double first_input_offset = 0;
-  // Numbers summed on the way to one output, where the op's cost for each output does not tell:
-  // sums that all outputs share, such as a row's in softmax.
+  // Numbers summed for one output, if the op's cost per output does not show it: sums that all
+  // outputs share, such as a row's in softmax.
   double shared_sum_size = 1;
-  // Size of numbers that cancel on the way to an output and round before they do, where moving the
-  // inputs does not show it: 1 in a probability of nearly 1 less 1.
+  // Size of numbers that are rounded and then cancel, if changing the inputs does not show it: 1 in
+  // a probability of nearly 1 minus 1.
   double cancelled_size = 0;
   uint64_t seed = 1;
 };
 
-// "relu (3, 5) stride=1 seed 1", for failures.
+// "relu (3, 5) stride=1 seed 1", for failure messages.
 std::string ToString(const OpCase& op_case);
 
-// Threads and scratch that kernels are checked with where a test says nothing else.
+// The default threads and scratch for checks of kernels.
 inline const std::vector<KernelLimits> kUsualLimits = {
     {1, size_t{1} << 20}, {2, size_t{1} << 20}, {2, size_t{1} << 15}, {3, size_t{1} << 20}};
 
-// Names of the kernels that took the call.
+// Names of the kernels that accepted the call.
 using CheckedKernels = std::vector<std::string_view>;
 
 // Runs every CPU kernel of the op on every SIMD target of the machine and within each of the
 // limits: results must be within tolerance of the double-precision reference and the same bits for
 // any number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes
-// around every buffer must survive, inputs must not change, and outputs that may reuse an input
-// must give the same bits in place, within the first and the last of the limits. (References know
-// neither threads nor scratch: they get the first.)
+// around every buffer and inputs must not change, and outputs that may reuse an input must give the
+// same bits in place, within the first and the last of the limits. (References use neither threads
+// nor scratch: they run once, with the first limits.)
 CheckedKernels CheckKernels(const OpCase& op_case,
                             const std::vector<KernelLimits>& limits = kUsualLimits);
 
-// The same for the op's CUDA kernels: within tolerance, the same bits again when recorded as a
-// graph and in place, guards around every buffer. Requires a device.
+// The same for the op's CUDA kernels: within tolerance, the same bits when recorded as a graph and
+// in place, guards around every buffer. Requires a device.
 CheckedKernels CheckCudaKernels(const OpCase& op_case);
 
 // Compares the op's gradient rule (run with double references) with the complex step through the
@@ -62,7 +62,7 @@ CheckedKernels CheckCudaKernels(const OpCase& op_case);
 // at input scales 0.1, 1 and 10.
 void CheckGradient(const OpCase& op_case);
 
-// The message of the op's shape rule for this call; a test failure where it accepts it.
+// The message of the op's shape rule for this call; a test failure if the rule accepts it.
 std::string ShapeError(const OpCase& op_case);
 
 }  // namespace thimble

@@ -1,4 +1,4 @@
-// What the op checks feed an op with: completed attributes, inferred shapes, random inputs.
+// Inputs for the op checks: completed attributes, inferred shapes, random inputs.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace thimble {
 
-// A case made runnable. Aborts where the op is unknown; a wrong call gives a test failure and
+// A case prepared to run. Aborts if the op is unknown; an invalid call gives a test failure and
 // !valid().
 struct PreparedCase {
   explicit PreparedCase(const OpCase& op_case);
@@ -31,10 +31,10 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
 // Standard normal numbers of one seed and stream.
 std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count);
 
-// Uniform, of mean 0 and variance 1.
+// Uniform numbers with mean 0 and variance 1.
 std::vector<double> RandomUniforms(uint64_t seed, uint32_t stream, size_t count);
 
-// How many numbers are summed for one element of an output, as the op's cost or the case tells.
+// The number of terms summed for one element of an output, from the op's cost or from the case.
 double SumSize(const PreparedCase& prepared, size_t output);
 
 }  // namespace thimble

@@ -1,1 +1,1 @@
-// Nothing but a place for the headers that all tests read, compiled once.
+// Empty source for the precompiled headers of all tests.

@@ -15,7 +15,7 @@
 namespace thimble {
 namespace {
 
-// What a shell answers where there is no such program.
+// The exit code of a shell if the program does not exist.
 constexpr int kCannotRun = 127;
 
 struct Pipe {
@@ -37,7 +37,7 @@ Pipe MakePipe() {
   const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::dup2(null, STDIN_FILENO);
   if (limits.max_file_bytes > 0) {
-    // Ignored, the signal becomes an error of write(), as a full disk's.
+    // If the signal is ignored, write() fails with an error, as on a full disk.
     ::signal(SIGXFSZ, SIG_IGN);
     const rlimit limit = {static_cast<rlim_t>(limits.max_file_bytes), RLIM_INFINITY};
     ::setrlimit(RLIMIT_FSIZE, &limit);
@@ -51,7 +51,7 @@ Pipe MakePipe() {
   ::_exit(kCannotRun);
 }
 
-// Appends what can be read; closes and forgets the descriptor at its end.
+// Appends the available output; closes the descriptor at the end of the stream.
 void Drain(int& descriptor, std::string& text) {
   std::array<char, 4096> buffer{};
   const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
@@ -94,7 +94,7 @@ Process::~Process() {
 }
 
 bool Process::Poll(std::chrono::milliseconds patience) {
-  // poll() passes over descriptors below 0.
+  // poll() ignores negative descriptors.
   std::array<pollfd, 2> ready = {pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}};
   ::poll(ready.data(), ready.size(), static_cast<int>(patience.count()));
   if (ready[0].revents != 0) Drain(out_, result_.out);

@@ -1,4 +1,4 @@
-// Process: runs a program as a user would, without a shell, and tells what it did. For end-to-end
+// Process: runs a program without a shell and collects its output and exit code. For end-to-end
 // tests.
 #pragma once
 
@@ -13,24 +13,24 @@
 namespace thimble {
 
 struct ProcessLimits {
-  // Where the program hangs, it is killed after this long. Generous: sanitizer builds on a loaded
-  // machine must pass, too.
+  // A program that hangs is killed after this time. Generous: sanitizer builds on a busy machine
+  // must pass, too.
   std::chrono::seconds timeout{300};
   // Files cannot grow beyond this: writes fail as on a full disk. 0: no limit.
   int64_t max_file_bytes = 0;
   // The process cannot map more addresses than this (ulimit -v). 0: no limit.
   int64_t max_address_bytes = 0;
-  // "NAME=value", beside what this process has in its environment.
+  // "NAME=value", in addition to this process's environment.
   std::vector<std::string> environment = {};
 };
 
 struct ProcessResult {
-  int exit_code = -1;  // -1 where a signal ended it
+  int exit_code = -1;  // -1 if a signal ended it
   int signal = 0;
   bool timed_out = false;
   std::string out;
   std::string err;
-  double cpu_seconds = 0;  // of all its threads; other programs do not add to it
+  double cpu_seconds = 0;  // of all its threads; independent of other programs
   int64_t peak_bytes = 0;  // largest resident set
 };
 
@@ -38,13 +38,13 @@ class Process {
  public:
   // Starts `command`, whose first word is the path of the program.
   explicit Process(const std::vector<std::string>& command, const ProcessLimits& limits = {});
-  // Kills it where nobody waited for it.
+  // Kills the program if it was not waited for.
   ~Process();
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   void Signal(int number) const { ::kill(pid_, number); }
-  // Takes in what there is to read; false once the program has closed its outputs.
+  // Reads available output; false once the program has closed its outputs.
   bool Poll(std::chrono::milliseconds patience);
   const std::string& err() const { return result_.err; }
   // Waits for the end.

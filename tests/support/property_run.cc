@@ -26,11 +26,11 @@ std::optional<uint64_t> NumberFrom(const char* name) {
   uint64_t number = 0;
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, number);
-  THIMBLE_CHECK(error == std::errc() && rest == end, "{}={} is no number", name, text);
+  THIMBLE_CHECK(error == std::errc() && rest == end, "{}={} is not a number", name, text);
   return number;
 }
 
-// What is said where the process dies within a case.
+// Printed if the process crashes within a case.
 std::array<char, 256> last_words;
 
 void SayLastWords() {
@@ -42,7 +42,7 @@ void SayLastWords() {
 constexpr int kDeadlySignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 struct sigaction former_actions[std::size(kDeadlySignals)];
 
-// Says what was done, then lets whoever was asked before have the signal.
+// Prints the case, then restores the previous handlers, which get the signal again.
 void OnDeadlySignal(int /*signal*/) {
   SayLastWords();
   for (size_t i = 0; i < std::size(kDeadlySignals); ++i) {

@@ -1,7 +1,6 @@
-// RecordingDevice: a device that looks like a GPU from the outside (its arena is not memory of the
-// host, work is under way until somebody waits) and runs CPU kernels. It writes down what it is
-// asked to do, hands out results no earlier than promised, and notices host memory that changes
-// while it may still be read.
+// RecordingDevice: a device that behaves like a GPU (its arena is not host memory, work is
+// asynchronous until someone waits) and runs CPU kernels. It records its calls, returns results no
+// earlier than promised, and detects host memory that changes while it may still be read.
 #pragma once
 
 #include <fmt/format.h>
@@ -21,7 +20,7 @@ class RecordingDevice final : public CpuDevice {
  public:
   explicit RecordingDevice(size_t arena_bytes) : CpuDevice(Arena::Map(arena_bytes).value()) {}
 
-  // What was asked for, in order, since the last call: "write 4", "replay 0", "read 4", …
+  // The calls since the last one of this function, in order: "write 4", "replay 0", "read 4", …
   std::vector<std::string> TakeLog() { return std::exchange(log_, {}); }
 
   std::string name() const override { return "recording"; }
@@ -36,11 +35,11 @@ class RecordingDevice final : public CpuDevice {
   void Read(const std::byte* from, std::span<std::byte> to) override {
     log_.push_back(fmt::format("read {}", to.size()));
     reads_.push_back({next_mark_, to, {from, from + to.size()}});
-    std::fill(to.begin(), to.end(), std::byte{0xEE});  // not there yet
+    std::fill(to.begin(), to.end(), std::byte{0xEE});  // not available yet
   }
   void Replay(size_t key, const Work& work) override {
     log_.push_back(fmt::format("replay {}", key));
-    // In the order that is furthest from the given one: always the last piece that need not wait.
+    // In the order that is furthest from the given one: always the last piece that is ready.
     std::vector<bool> done(work.pieces, false);
     const auto ready = [&](size_t piece) {
       const auto after = work.after(piece);
@@ -56,7 +55,7 @@ class RecordingDevice final : public CpuDevice {
     }
   }
   bool runs_side_by_side() const override { return true; }
-  // Pieces of work that were done before or after their turn.
+  // The number of pieces of work that were not done in the given order.
   int out_of_order() const { return out_of_order_; }
   DeviceMark Mark() override { return next_mark_++; }
   void Wait(DeviceMark mark) override {
@@ -73,7 +72,7 @@ class RecordingDevice final : public CpuDevice {
  private:
   template <class Bytes>
   struct Copy {
-    DeviceMark mark;  // the first one behind it
+    DeviceMark mark;  // the first one after it
     Bytes host;
     std::vector<std::byte> bytes;
   };

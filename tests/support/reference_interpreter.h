@@ -1,6 +1,6 @@
-// Evaluates ops and whole graphs through the references, with any number type that they know:
-// double for exact results, complex<double> for derivatives. Slow, simple, and independent of
-// kernels and plans.
+// Evaluates ops and whole graphs with the references, in any number type that they support: double
+// for exact results, complex<double> for derivatives. Slow, simple, and independent of kernels and
+// plans.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// One tensor; the vector that its type says is filled, the others are empty.
+// One tensor; only the vector of its type is used, the others are empty.
 template <class T>
 struct ReferenceTensor {
   std::vector<T> numbers;         // f32

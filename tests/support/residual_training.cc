@@ -22,7 +22,8 @@ NetworkBuilder::Built MakeResidualNetwork() {
   y = net.Conv("conv1", y, {.out_channels = 20, .padding = 1});
   y = net.Conv("conv2", net.Relu(net.BatchNorm("bn2", y)), {.out_channels = 20, .padding = 1});
   x = net.Add(y, x);
-  // The gradient of the norm's output is that of its input as well, until it gets its own part.
+  // The shortcut passes the gradient of the sum on to the norm's input, which then gets another
+  // part.
   x = net.Add(net.BatchNorm("bn3", x), x);
   x = net.Relu(net.BatchNorm("bn4", x));
   const ValueId labels = net.Input(kLabelsInput, {3}, DType::kI32);

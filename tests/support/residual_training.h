@@ -1,5 +1,5 @@
 // A small residual network and three steps of its training, for tests that change its graph and
-// compare what comes out bit for bit.
+// compare the results bit for bit.
 #pragma once
 
 #include <cstddef>
@@ -12,15 +12,15 @@
 
 namespace thimble {
 
-// Training graph of the network as the builder spells it out, without what BuildNetwork adds. Its
-// sizes are not multiples of a vector's.
+// Training graph of the network as the builder makes it, without what BuildNetwork adds. Its sizes
+// are not multiples of a SIMD vector.
 NetworkBuilder::Built MakeResidualNetwork();
 
-// How many nodes of the graph run this op.
+// The number of nodes with this op.
 size_t CountOps(const Graph& graph, std::string_view op);
 
-// A test failure on each SIMD target where three steps with the rewritten graph do not give the
-// bits of three steps with the network as built.
+// Adds a test failure for each SIMD target on which three steps with the rewritten graph give other
+// bits than three steps with the network as built.
 void ExpectSameTraining(const Graph& rewritten, const NetworkBuilder::Built& built);
 
 // Appends backward and update, trains, and returns all parameters, momenta and statistics.

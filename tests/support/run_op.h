@@ -7,19 +7,19 @@
 
 namespace thimble {
 
-// Data of one input or output: floats, or integers where the op's port has an integer type.
+// Data of one input or output: floats, or integers if the op's port has an integer type.
 struct OpData {
   std::vector<float> floats;
   std::vector<int> integers;
 };
 
-// One entry of `inputs` for each shape in `op_case.inputs`. `kernel` counts those of the CPU, from
-// the best.
+// `inputs` has one entry for each shape in `op_case.inputs`. `kernel` is an index into the op's CPU
+// kernels, best first.
 std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs,
                           size_t kernel = 0);
 
-// The results of every kernel of the op, best first, those of CUDA where there is a device; a NaN
-// or an infinity must survive in all of them.
+// The results of every kernel of the op, best first, including CUDA if there is a device; a NaN or
+// an infinity must be preserved in all of them.
 std::vector<std::vector<OpData>> RunAllKernels(const OpCase& op_case,
                                                const std::vector<OpData>& inputs);
 

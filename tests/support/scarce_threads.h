@@ -1,5 +1,5 @@
-// ScarceThreads: while it lives, the system gives this process only so many more threads, as where
-// a limit of the machine is reached. For tests of what then happens.
+// ScarceThreads: during its lifetime this process can start only a few more threads, as if a limit
+// of the machine was reached. For tests of such failures.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 
 namespace thimble {
 
-// Threads get stacks so large that the address space is used up after `num_more` of them. What else
-// is mapped meanwhile has half a stack of room.
+// Threads get stacks so large that the address space is used up after `num_more` of them. Other
+// mappings have half a stack of space.
 class ScarceThreads {
  public:
   explicit ScarceThreads(int num_more) {
@@ -39,7 +39,7 @@ class ScarceThreads {
   ScarceThreads& operator=(const ScarceThreads&) = delete;
 
  private:
-  // Much more than the C library keeps of stacks of threads that ended (40 MiB).
+  // Much more than the stacks of ended threads that the C library caches (40 MiB).
   static constexpr size_t kStackBytes = size_t{512} << 20;
 
   static void SetStackBytes(size_t size_bytes) {
@@ -61,7 +61,7 @@ class ScarceThreads {
   rlimit usual_limit_ = {};
 };
 
-// Waits until the process has `expected` threads: one that was joined is listed a moment longer.
+// Waits until the process has `expected` threads: a joined thread is listed for a moment longer.
 inline void ExpectNumThreads(int expected) {
   for (int attempt = 0; attempt < 1000 && NumThreads() != expected; ++attempt) usleep(1000);
   EXPECT_EQ(NumThreads(), expected);

@@ -1,5 +1,4 @@
-// Where the tests find programs and files. Programs that were built elsewhere are named by
-// environment variables.
+// Paths of programs and files for the tests. Environment variables override those of the build.
 #pragma once
 
 #include <string>
@@ -10,8 +9,8 @@ std::string ThimbleBinary();  // THIMBLE_BINARY
 std::string ExamplesFolder();
 std::string DocsFolder();
 std::string GoldenFolder();   // THIMBLE_GOLDEN_FOLDER
-std::string FaultInjector();  // THIMBLE_INJECTOR; empty where none was built
-std::string StepBench();      // empty where none was built, and so is the next
+std::string FaultInjector();  // THIMBLE_INJECTOR; empty if not built
+std::string StepBench();      // empty if not built, like the next one
 std::string KernelBench();
 
 }  // namespace thimble

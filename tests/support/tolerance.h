@@ -1,5 +1,5 @@
-// How far a result may be from the exact one. Every tolerance of the tests is made here: a named
-// factor × the rounding of the number type × the size of what was summed.
+// Tolerances. Every tolerance of the tests is defined here: a named factor × the rounding of the
+// number type × the size of the sum.
 #pragma once
 
 #include <cmath>
@@ -11,21 +11,21 @@ namespace thimble {
 inline constexpr double kFloatRounding = 0x1p-24;
 inline constexpr double kDoubleRounding = 0x1p-53;
 
-// Kernels round a number more than once (input, product, result), mostly to different sides.
+// Kernels round a number more than once (input, product, result), mostly in different directions.
 inline constexpr double kKernelFactor = 2;
 
-// Of a float kernel's result. `spread` is how much the exact result moves when every input is moved
-// by one unit relative to itself, to a random side: the sensitivity that no float kernel can
-// escape. Errors of a running sum wander, so they grow with the square root of its length, whether
-// its terms cancel (then the spread is large) or not (then the result is).
+// For a float kernel's result. `spread` is how much the exact result changes if every input changes
+// by one unit relative to itself, with random sign: an error that no float kernel can avoid. Errors
+// of a running sum are a random walk, so they grow with the square root of its length, whether its
+// terms cancel (then the spread is large) or not (then the result is large).
 inline double KernelTolerance(double expected, double spread, double sum_size) {
   return kKernelFactor * kFloatRounding * std::sqrt(sum_size) * (std::abs(expected) + spread);
 }
 
-// A wrong gradient rule is off in its first digits; doubles leave room for generous rounding.
+// A wrong gradient rule differs in its first digits, so the factor for doubles can be generous.
 inline constexpr double kGradientFactor = 1024;
 
-// Of a derivative computed in doubles; `magnitude` is the sum of its terms' absolute values.
+// For a derivative computed in doubles; `magnitude` is the sum of its terms' absolute values.
 inline double GradientTolerance(double magnitude, double sum_size) {
   return kGradientFactor * kDoubleRounding * magnitude * std::sqrt(sum_size);
 }

@@ -10,11 +10,11 @@ namespace thimble {
 // gradient), count (x -> n, an integer).
 OpRegistry ToyOps();
 
-// A value without producer, role input unless told.
+// A value without producer, by default with role input.
 ValueId AddInput(Graph& graph, const std::string& name, const Shape& shape,
                  Role role = Role::kInput);
 
-// Appends a node and returns its first output; aborts where that fails.
+// Appends a node and returns its first output; aborts on failure.
 ValueId Append(Graph& graph, const OpRegistry& ops, std::string_view op,
                std::vector<ValueId> inputs, Attributes attributes = {});
 

@@ -1,5 +1,5 @@
-// Training graphs whose weights change in backward, for tests of state that changes while others
-// still have to read it.
+// Training graphs whose weights change in backward, for tests of state that changes while other
+// nodes still have to read it.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// The same graph with all updates of weights in the backward phase, each right behind the last node
-// that it has to wait for: those that make its gradient and those that read the weight as it was.
+// The same graph with all updates of weights in the backward phase, each right after the last node
+// that it has to wait for: those that make its gradient and those that read the old weight.
 inline Graph UpdateInBackward(Graph graph) {
   std::vector<bool> placed(graph.nodes.size(), false);
   std::vector<bool> moves(graph.nodes.size(), false);

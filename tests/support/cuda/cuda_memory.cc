@@ -51,7 +51,7 @@ void CudaMemory::CopyTo(std::span<std::byte> bytes) const {
 }
 
 void RunOnCuda(CudaLaunch launch, FunctionRef<void(CUstream_st*)> body) {
-  // Copies from pageable memory may still be on their way to the device.
+  // Copies from pageable memory may still be in progress.
   THIMBLE_CUDA(cudaDeviceSynchronize());
   cudaStream_t stream = nullptr;
   THIMBLE_CUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

@@ -1,18 +1,18 @@
-// A library to be loaded into a program with LD_PRELOAD: it counts the system calls that can fail
-// and makes one of them fail, or kills the process there. tests/end_to_end/fault_injection_test.cc
-// and tools/kill_and_resume say which one, in the environment:
+// A library for LD_PRELOAD: it counts the system calls that can fail and makes one of them fail, or
+// kills the process there. tests/end_to_end/fault_injection_test.cc and tools/kill_and_resume
+// select the call with environment variables:
 //
 //   THIMBLE_FAULT_CALL    the number of the call, from 1
-//   THIMBLE_FAULT_KIND    only calls of this kind are counted ("write"); all where it is not set
-//   THIMBLE_FAULT_ACTION  an error number, by its number: the call fails with it and does nothing;
+//   THIMBLE_FAULT_KIND    only calls of this kind are counted ("write"); if not set, all calls
+//   THIMBLE_FAULT_ACTION  an errno value: the call fails with it and does nothing;
 //                         "short": half of the bytes are read or written;
 //                         "kill-before", "kill-after": SIGKILL before or after the call.
 //                         With '+' at the end: every call from this one on
 //   THIMBLE_FAULT_LOG     a file that gets a line for each call: its number, its kind
 //
-// Standard streams and programs that the process starts are left alone. Calls that the C library
-// makes inside itself (fopen, malloc's mmap) are not seen. Everything is done by the kernel
-// directly, so that nothing here depends on what is replaced.
+// Standard streams and child processes are not affected. Internal calls of the C library (fopen,
+// malloc's mmap) are not intercepted. System calls are made directly, so that nothing here depends
+// on the replaced functions.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -32,7 +32,7 @@
 
 namespace {
 
-// The kernel's answer: below 0 a negated error number.
+// The kernel's return value: a negative errno value on failure.
 long Kernel(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) {
   long result = 0;
   register long r10 asm("r10") = d;
@@ -46,10 +46,10 @@ long Kernel(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e 
 }
 
 long Address(const void* pointer) {
-  return reinterpret_cast<long>(pointer);  // NOLINT: what the kernel wants
+  return reinterpret_cast<long>(pointer);  // NOLINT: required by the kernel
 }
 
-// As the C library answers.
+// Converts the kernel's return value to that of the C library.
 long Answer(long result) {
   if (result >= 0 || result < -4095) return result;
   errno = static_cast<int>(-result);
@@ -127,7 +127,7 @@ void Log(long number, const char* kind) {
 
 void Kill() { Kernel(SYS_kill, Kernel(SYS_getpid), SIGKILL); }
 
-// Counts a call; what is to be done with it.
+// Counts a call; returns what to do with it.
 Action ActionOf(const char* kind) {
   static std::atomic<long> num_calls{0};
   const Settings& settings = GetSettings();
@@ -138,13 +138,13 @@ Action ActionOf(const char* kind) {
   return chosen && settings.call > 0 ? settings.action : Action::kNone;
 }
 
-// Counts the call and makes it, or not. `make` gets whether it is to do only half.
+// Counts the call and makes it, or not. The argument of `make` is whether to do only half.
 template <class Make>
 long Call(const char* kind, const Make& make) {
   const Action action = ActionOf(kind);
   if (action == Action::kKillBefore) Kill();
   if (action == Action::kFail) {
-    // A descriptor is gone even where close() fails.
+    // close() releases the descriptor even if it fails.
     if (std::strcmp(kind, "close") == 0) make(false);
     errno = static_cast<int>(GetSettings().error);
     return -1;
@@ -181,7 +181,7 @@ int openat(int folder, const char* path, int flags, ...) {
 }
 
 int creat(const char* path, mode_t mode) {
-  return open(path, O_CREAT | O_WRONLY | O_TRUNC, mode);  // NOLINT: this is what it means
+  return open(path, O_CREAT | O_WRONLY | O_TRUNC, mode);  // NOLINT: the definition of creat
 }
 
 ssize_t read(int file, void* bytes, size_t count) {
@@ -196,7 +196,7 @@ ssize_t pread(int file, void* bytes, size_t count, off_t offset) {
   });
 }
 
-// What the program says must come through, so that tests can read it.
+// The program's messages must not be affected, so that tests can read them.
 ssize_t write(int file, const void* bytes, size_t count) {
   if (file <= 2) return Answer(Kernel(SYS_write, file, Address(bytes), static_cast<long>(count)));
   return Call("write", [&](bool half) {
@@ -251,7 +251,7 @@ int close(int file) {
 }
 
 #pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wshadow"  // there is a struct of this name, too
+#pragma GCC diagnostic ignored "-Wshadow"  // there is also a struct of this name
 int flock(int file, int operation) {
   return static_cast<int>(Call("flock", [&](bool) { return Kernel(SYS_flock, file, operation); }));
 }
@@ -263,8 +263,8 @@ int mprotect(void* address, size_t length, int protection) {
   }));
 }
 
-// Programs that count their mappings (src/base/malloc_interposer.cc) have an mmap of their own,
-// which comes through here.
+// Programs that count their mappings (src/base/malloc_interposer.cc) define mmap themselves, which
+// calls this function.
 long syscall(long number, ...) {
   long words[6];
   va_list rest;
@@ -278,7 +278,7 @@ long syscall(long number, ...) {
 }
 
 void* mmap(void* address, size_t length, int protection, int flags, int file, off_t offset) {
-  return reinterpret_cast<void*>(  // NOLINT: the kernel answers with an address
+  return reinterpret_cast<void*>(  // NOLINT: the kernel returns an address
       syscall(SYS_mmap, address, length, protection, flags, file, offset));
 }
 

@@ -1,4 +1,4 @@
-// Wrong use and bad files: one clear line, the right exit code, and nothing broken that was whole.
+// Wrong usage and bad files: one clear line, the right exit code, and no damage to existing files.
 #include <limits>
 
 #include "tests/data/fake_dataset.h"
@@ -24,7 +24,7 @@ class BadInputEndToEnd : public ThimbleFixture {
   }
   static std::string Resume() { return Training("run") + "--resume --extend --steps 3 "; }
 
-  // The run still goes on, and ends where it would have without the trouble.
+  // The run can still be continued, with the result of an undisturbed run.
   void ExpectStillWhole() const {
     RunWell(Resume());
     RunWell(Training("undisturbed") + "--steps 3");
@@ -32,7 +32,7 @@ class BadInputEndToEnd : public ThimbleFixture {
   }
 };
 
-// Fails after it has begun: progress comes first, the last line says what happened.
+// A failure during the run: progress comes first, the last line is the error.
 void ExpectFailure(const ProcessResult& result, const std::string& reason) {
   EXPECT_EQ(result.exit_code, 1) << result.err;
   const size_t last = result.err.rfind('\n', result.err.size() - 2) + 1;
@@ -65,7 +65,7 @@ TEST_F(BadInputEndToEnd, Flags) {
   ExpectRefusal("data --dump-steps 0", 2, "--dump-steps");
 }
 
-// An empty value, or one that is the next option, was never meant.
+// An empty value, or one that looks like an option, is a mistake.
 TEST_F(BadInputEndToEnd, ValuesThatAreSlips) {
   ExpectRefusal(Training("run") + "--out= --resume", 2, "--out=: expected a value");
   ExpectRefusal("train --model wrn-10-1 --out= --resume", 2, "--out=: expected a value");
@@ -83,7 +83,7 @@ TEST_F(BadInputEndToEnd, ValuesThatAreSlips) {
   EXPECT_FALSE(std::filesystem::exists("runs"));
 }
 
-// Alone it says what it needs, and starts nothing.
+// Without options it prints what it needs and starts nothing.
 TEST_F(BadInputEndToEnd, TrainAlone) {
   for (const char* command : {"train", "train --steps 5 --out @/run", "train --json"}) {
     const ProcessResult result = Run(command);
@@ -95,7 +95,7 @@ TEST_F(BadInputEndToEnd, TrainAlone) {
                     "--config\nExamples:\n  thimble train --model wrn-16-2 --data shapes "));
     EXPECT_FALSE(std::filesystem::exists(At("run")));
   }
-  // The network, the data or a file are enough, and the first line says what they come to.
+  // The network, the data or a file is enough, and the first line names what is trained.
   Put(At("c.toml"), "model = \"wrn-10-1\"\ndata = \"shapes:8,4\"\n");
   EXPECT_THAT(RunWell("train --config @/c.toml --batch 4 --steps 1 --out @/run").err,
               testing::StartsWith("wrn-10-1 on shapes:8,4, batch 4, cpu: "));
@@ -153,7 +153,7 @@ TEST_F(BadInputEndToEnd, Devices) {
   ExpectRefusal("plan --math tf32", 2, "--math tf32: only with --device cuda");
   ExpectRefusal("plan --device cuda --conv winograd", 2, "--conv winograd: only with --device cpu");
   if (CheckDevice(DeviceKind::kCuda).ok()) return;
-  // Without a GPU: says what is missing, and leaves nothing behind.
+  // Without a GPU: names what is missing, and leaves no files behind.
   const std::string reason = CheckDevice(DeviceKind::kCuda).error().message;
   EXPECT_THAT(reason, testing::AnyOf(HasSubstr("built without CUDA"), HasSubstr("no CUDA device"),
                                      HasSubstr("compute capability")));
@@ -165,7 +165,7 @@ TEST_F(BadInputEndToEnd, Devices) {
   ExpectStillWhole();
 }
 
-// Names from outside cannot break the one line.
+// Error messages stay on one line, whatever names contain.
 TEST_F(BadInputEndToEnd, NamesWithControlCharacters) {
   for (const char* name : {"two\nlines", "\x1b[31mred", "\x7f"}) {
     const ProcessResult result = RunProcess({ThimbleBinary(), "plan", "--model", name});
@@ -277,7 +277,7 @@ TEST_F(BadInputEndToEnd, DamagedCheckpoint) {
   Put(path, data);
   ExpectRefusal(Resume(), 2, path + ": is damaged, or another program changed it");
   ExpectRefusal(Resume(), 2, "the checkpoint before it, of step 1, is intact: to continue from");
-  // What is offered leads to the same end.
+  // The suggested command gives the same result.
   std::filesystem::rename(At("run/checkpoint/previous.safetensors"), path);
   ExpectStillWhole();
 }
@@ -297,7 +297,7 @@ TEST_F(BadInputEndToEnd, DamagedOrOtherWeightsToStartFrom) {
       "train --model wrn-10-2 --data shapes:12,4 --out @/next --init "
       "@/run/weights.safetensors",
       2, "run/weights.safetensors: expected tensor");
-  // A checkpoint has more in it than weights.
+  // A checkpoint contains more than weights.
   ExpectRefusal(start + "@/run/checkpoint/state.safetensors", 2, "not expected here");
   std::string flipped = good;
   flipped[good.size() - 100] = static_cast<char>(flipped[good.size() - 100] ^ 1);
@@ -309,7 +309,7 @@ TEST_F(BadInputEndToEnd, DamagedOrOtherWeightsToStartFrom) {
 
 TEST_F(BadInputEndToEnd, WeightsThatAreNotFinite) {
   MakeRun();
-  // As another program would write them: without a checksum.
+  // As other programs write them: without a checksum.
   std::string weights = WeightsOf(At("run"));
   weights.replace(weights.find("thimble.checksum"), 16, "somebody.else's.");
   const auto nan = std::numeric_limits<float>::quiet_NaN();
@@ -353,7 +353,7 @@ TEST_F(BadInputEndToEnd, DivergenceKeepsTheCheckpoint) {
   options.erase(options.find("--checkpoint-every 1 "), 21);
   ExpectFailure(Run(options + "--epochs 3"), "training has diverged");
   EXPECT_FALSE(std::filesystem::exists(CheckpointFile(At("run"))));
-  // With a checkpoint after each step, the last one stays and can be read.
+  // With a checkpoint after each step, the last one is kept and readable.
   const std::string saving = Training("saving") + "--lr 1e30 ";
   ExpectFailure(Run(saving + "--epochs 3"), "training has diverged");
   ASSERT_FALSE(Content(CheckpointFile(At("saving"))).empty());

@@ -1,4 +1,4 @@
-// Bits that flip on a disk: whatever file of a run they hit, they are found or do no harm.
+// Bits that flip on a disk: in every file of a run they are detected or do no harm.
 #include <cstdio>
 #include <map>
 #include <random>
@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One layer: a run of it takes a moment.
+// One layer: a run takes only a moment.
 constexpr const char* kModel =
     "layers = [{ type = \"global_avg_pool\" }, { type = \"linear\", name = \"fc\", features = "
     "\"$classes\" }]\n[input]\nheight = 32\nwidth = 32\nchannels = 3\nclasses = 10\n";
@@ -32,8 +32,8 @@ class BitFlipsEndToEnd : public ThimbleFixture {
     return evaluation;
   }
 
-  // What the program makes of a run of which one bit is wrong: each of its readers must name the
-  // file or be as it would have been without. Returns who refused.
+  // Uses a run with one wrong bit: each command that reads it must either fail and name the file,
+  // or give the same result as without the flip. Returns the commands that failed.
   std::string Judge(const std::string& file) const {
     std::string refused_by;
     const auto judge = [&](const std::string& reader, const std::string& command) {
@@ -55,7 +55,7 @@ class BitFlipsEndToEnd : public ThimbleFixture {
     return refused_by.empty() ? "no effect" : "refused by " + refused_by;
   }
 
-  // Flips `flips` bits, one at a time, as many in each file as in any other.
+  // Flips `flips` bits, one at a time, equally many in each file.
   std::map<std::string, int> Flip(int flips) const {
     RunWell(Training("whole", 6) + "--eval-every 0");
     RunWell(Training("half", 4));

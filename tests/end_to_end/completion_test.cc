@@ -20,7 +20,7 @@ class CompletionEndToEnd : public ThimbleFixture {
     Put(At("net.toml"), "");
     std::filesystem::create_directory(At("runs"));
   }
-  // What bash offers for the last of these words, which it takes apart at = and : as it does.
+  // The completions that bash offers for the last of these words, which it splits at = and :.
   Words Offered(const std::string& words) const {
     const std::string script = "cd '" + folder_ + "' && . ./completion && COMP_WORDS=(" + words +
                                ") && COMP_CWORD=$((${#COMP_WORDS[@]} - 1)) && _thimble && "

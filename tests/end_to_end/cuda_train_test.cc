@@ -1,4 +1,4 @@
-// Whole trainings on a GPU. Without one these tests are skipped.
+// Whole training runs on a GPU. Without one these tests are skipped.
 #include <chrono>
 
 #include "tests/end_to_end/thimble_fixture.h"

@@ -1,7 +1,7 @@
-// Every system call of a training can fail, or be the last one: the program ends with a message and
-// never by a signal, and what is resumed afterwards ends like an undisturbed run, bit for bit. The
-// calls are made to fail by tests/support/fault_injector. tools/kill_and_resume does the same by
-// hand, and kills at random moments.
+// Every system call of a training run can fail, or be the last one: the program ends with a message
+// and never by a signal, and the resumed run ends like an undisturbed one, bit for bit. The calls
+// are made to fail by tests/support/fault_injector. tools/kill_and_resume does the same by hand,
+// and kills at random moments.
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -52,7 +52,7 @@ features = "$classes"
 struct Configuration {
   std::string name;
   std::string options;
-  std::string resumed = {};  // what resumed runs say instead, where it is something else
+  std::string resumed = {};  // the message of resumed runs, if different
 };
 
 const std::array<Configuration, 6> kConfigurations = {{
@@ -64,8 +64,7 @@ const std::array<Configuration, 6> kConfigurations = {{
     {"Winograd", "--threads 2 --conv winograd --augment crop-flip --validation 4"},
 }};
 
-// What can happen to a call of each kind: error numbers; half of the bytes; and, with '+', from
-// this call on to all of them.
+// The faults of each kind of call: errno values; half of the bytes; with '+', also all later calls.
 const std::map<std::string, Words>& ActionsByKind() {
   static const auto* const actions = [] {
     const auto text = [](int code) { return std::to_string(code); };
@@ -99,7 +98,7 @@ class FaultInjection : public ThimbleFixture {
  protected:
   void SetUp() override {
     ThimbleFixture::SetUp();
-    // (With sanitizers and on some processors; tests/CMakeLists.txt says why.)
+    // (Not built with sanitizers and on some processors; see tests/CMakeLists.txt.)
     if (FaultInjector().empty())
       GTEST_SKIP() << "system calls cannot be made to fail in this build";
     std::ofstream(At("tiny.toml")) << kNetwork;
@@ -128,7 +127,7 @@ class FaultInjection : public ThimbleFixture {
     return kinds;
   }
 
-  // A run that was killed may leave a process behind that still draws its report there.
+  // A killed run may leave a process behind that still writes its report there.
   void RemoveRun() const {
     std::error_code error;
     for (int tries = 0; tries < 500; ++tries) {
@@ -139,7 +138,7 @@ class FaultInjection : public ThimbleFixture {
     FAIL() << error.message();
   }
 
-  // Runs with the fault, resumes without one, compares the end.
+  // Runs with the fault, resumes without one, compares the results.
   void Try(const Configuration& configuration, const Fault& fault) {
     SCOPED_TRACE(configuration.name + ", call " + std::to_string(fault.call) + " (" + fault.kind +
                  "), " + fault.action);
@@ -199,7 +198,7 @@ TEST_F(FaultInjection, SeesEveryKindOfCall) {
   }
 }
 
-// A sample of all.
+// A sample of all faults.
 TEST_F(FaultInjection, SomeCallsFailOrAreTheLast) {
   const Configuration& configuration = kConfigurations[0];
   const Words kinds = RunUndisturbed(configuration);

@@ -1,4 +1,5 @@
-// What the program says about memory is true: when it is followed, and when others measure.
+// What the program prints about memory is true: its suggestions lead to the stated arenas, and the
+// kernel measures the same peak.
 #include <map>
 
 #include "tests/end_to_end/thimble_fixture.h"
@@ -10,7 +11,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// OptionMap by name, so that advice can take the place of what was given.
+// Options by name, so that suggestions can replace the given ones.
 using OptionMap = std::map<std::string, std::string>;
 
 OptionMap With(OptionMap options, const std::string& advice) {
@@ -32,11 +33,11 @@ class FiguresEndToEnd : public ThimbleFixture {
     EXPECT_EQ(result.exit_code, exit_code) << Text(options) << "\n" << result.err;
     return ParseObject(result.out);
   }
-  // The plan with these options has the arena that was promised.
+  // The plan with these options has the stated arena.
   void ExpectArena(const OptionMap& options, const Json& arena_bytes) const {
     EXPECT_EQ(Plan(options)["arena_bytes"], arena_bytes) << Text(options);
   }
-  // The options of the table of techniques hold when they are taken.
+  // The options in the table of techniques give the stated arenas.
   Json ExpectOffersHold(const OptionMap& options) const {
     const auto plan = Plan(options);
     const auto& savings = plan["savings"];
@@ -49,7 +50,7 @@ class FiguresEndToEnd : public ThimbleFixture {
     ExpectArena(together, savings["together_arena_bytes"]);
     return plan;
   }
-  // So does every other suggestion.
+  // So do all other suggestions.
   void ExpectSuggestionsHold(const OptionMap& options) const {
     const auto plan = ExpectOffersHold(options);
     for (const auto& smallest : plan["smallest"]) {
@@ -90,7 +91,7 @@ TEST_F(FiguresEndToEnd, ABatchIsCutToTheDataAloudAndEverywhere) {
   const std::string said = "--batch 50: there are 8 training images; the batch is 8\n";
   const ProcessResult planned = RunWell("plan --json --batch 50" + data);
   EXPECT_EQ(planned.err, said);
-  // Bytes and tables are those of the batch that runs.
+  // Bytes and tables are those of the batch that is used.
   EXPECT_EQ(planned.out, RunWell("plan --json --batch 8" + data).out);
   const std::string train = "train --batch 50 --out @/run --epochs 1 --json" + data;
   const ProcessResult trained = RunWell(train);
@@ -98,7 +99,7 @@ TEST_F(FiguresEndToEnd, ABatchIsCutToTheDataAloudAndEverywhere) {
   EXPECT_THAT(Content(At("run/config.toml")), HasSubstr("\nbatch = 8\n"));
   EXPECT_EQ(ParseObject(trained.out)["arena_bytes"], ParseObject(planned.out)["arena_bytes"]);
   EXPECT_EQ(ParseObject(trained.out)["config"]["batch"], 8);
-  // The same command goes on with it.
+  // The same command continues the run.
   EXPECT_EQ(Run(train + " --resume").exit_code, 0);
 }
 
@@ -133,12 +134,12 @@ TEST_F(FiguresEndToEnd, WhateverIsInARunFoldersJsonIsToldWithItsFile) {
     ExpectRefusal("report @/run", 2, At("run/") + file + ": byte 16: expected at most 16 nested");
     Put(At("run/") + file, before);
   }
-  std::filesystem::remove(At("run/summary.json"));  // which knows the checksum of the metrics
+  std::filesystem::remove(At("run/summary.json"));  // which has the checksum of the metrics
   Put(At("run/metrics.jsonl"), "{\"step\":1,\"loss\":1e999}\n");
   ExpectRefusal("report @/run", 2, "run/metrics.jsonl: line 1: expected a JSON object");
 }
 
-// The process's peak as the kernel has it at the end, wherever it was highest.
+// The process's peak as the kernel reports it at the end, whenever it was reached.
 class ProcessPeakEndToEnd : public ThimbleFixture {
  protected:
   void ExpectTruePeak(const std::string& options) {
@@ -158,7 +159,7 @@ TEST_F(ProcessPeakEndToEnd, IsTheKernelsLastWord) {
   if (kSanitized) GTEST_SKIP() << "measures the program itself, not the sanitizer";
   ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 4 --report-every 1 --epochs 2");
   ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 8 --microbatch 1 --recompute optimal");
-  // The report of this one takes more than its training.
+  // Here the report needs more memory than the training.
   ExpectTruePeak("--model wrn-40-1 --data shapes:2,1 --batch 1 --steps 1 --scratch 64KiB");
   ExpectTruePeak("--model wrn-16-4 --data shapes:32,8 --batch 32 --steps 1");
   ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 4 --epochs 0");

@@ -1,4 +1,4 @@
-// Whole trainings with --bn-group: on the CPU and, where there is one, on a GPU.
+// Whole training runs with --bn-group: on the CPU and, if there is one, on a GPU.
 #include "tests/end_to_end/thimble_fixture.h"
 #include "tests/support/cuda_or_skip.h"
 

@@ -1,4 +1,4 @@
-// Training in parts of a batch, from the command line to the files it leaves.
+// Training in parts of a batch, from the command line to the files of the run.
 #include "tests/end_to_end/profile_checks.h"
 
 namespace thimble {
@@ -13,7 +13,7 @@ std::string Training(int steps, int threads = 1) {
          std::to_string(steps) + " --threads " + std::to_string(threads) + " ";
 }
 
-// No norm: parts change nothing but roundings.
+// No norm: parts change only rounding.
 constexpr const char* kModelWithoutNorm = R"(
 [input]
 height = 32
@@ -112,7 +112,7 @@ TEST_F(MicrobatchEndToEnd, ProfileRunsWholeSteps) {
   }
 }
 
-// Without batch norm a run in parts stays beside the plain one, and says so.
+// Without batch norm a run in parts stays close to the plain one, and the plan says so.
 TEST_F(MicrobatchEndToEnd, WithoutBatchNormLossesAreEqualToRounding) {
   Put(At("net.toml"), kModelWithoutNorm);
   const std::string train =

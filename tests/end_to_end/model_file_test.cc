@@ -1,4 +1,4 @@
-// One's own network as a file, through every command.
+// A network described by a file, with every command.
 #include "tests/end_to_end/thimble_fixture.h"
 #include "tests/support/test_paths.h"
 #include "thimble/base/json.h"
@@ -33,7 +33,7 @@ TEST_F(ModelFileEndToEnd, PlansTheBuiltInNetworkAlike) {
   EXPECT_EQ(from_file["model"], Example("wrn-28-2"));
   for (Json* plan : {&built_in, &from_file}) {
     plan->erase("model");
-    (*plan)["ratios"].erase("to_pytorch");  // a file may say anything under this name
+    (*plan)["ratios"].erase("to_pytorch");  // a file with this name may be another network
   }
   EXPECT_EQ(built_in, from_file);
 }
@@ -67,7 +67,7 @@ TEST_F(ModelFileEndToEnd, ExamplesTrain) {
   }
 }
 
-// Convolutions whose padding is far beyond the kernel: most windows lie beside the image.
+// Convolutions whose padding is much larger than the kernel: most windows are outside the image.
 TEST_F(ModelFileEndToEnd, LargePaddingGivesTheSameWeightsForAnyNumberOfThreads) {
   const std::string input = "[input]\nheight = 32\nwidth = 32\nchannels = 3\nclasses = 10\n";
   const std::string end =

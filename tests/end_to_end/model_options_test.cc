@@ -1,5 +1,5 @@
-// Networks with dropout and group norm through the whole program: the same bits whatever runs them,
-// and names with options wherever a model's name goes.
+// Networks with dropout and group norm in the whole program: the same bits in every configuration,
+// and model names with options wherever a name is accepted.
 #include "tests/end_to_end/profile_checks.h"
 #include "tests/end_to_end/thimble_fixture.h"
 #include "tests/support/cuda_or_skip.h"
@@ -142,7 +142,7 @@ TEST_F(CudaModelOptionsEndToEnd, SameBitsTwiceAndAfterAStop) {
   }
 }
 
-// Another draw anywhere would show in the first loss.
+// Any different draw would change the first loss.
 TEST_F(CudaModelOptionsEndToEnd, DropsWhatTheCpuDrops) {
   const std::string base = Options("wrn-10-1:group-norm=8,dropout=0.3") + "--steps 1 ";
   const auto loss = [&](const std::string& run) {

@@ -1,4 +1,4 @@
-// `thimble plan` and the other commands that only tell.
+// `thimble plan` and the other commands that only print.
 #include "tests/end_to_end/thimble_fixture.h"
 
 namespace thimble {
@@ -38,11 +38,12 @@ TEST_F(PlanEndToEnd, BenchmarkModelAsJson) {
   EXPECT_EQ(flops["recompute"], 0);
 }
 
-// Planning allocates nothing of what it plans.
+// Planning does not allocate the arena.
 TEST_F(PlanEndToEnd, IsQuickAndSmall) {
   if (kSanitized) GTEST_SKIP() << "measures the program itself, not the sanitizer";
   const ProcessResult result = RunWell("plan --model wrn-28-2 --batch 100");
-  // Most of both goes into the smallest arenas, three searches for the best schedule: 0.85 s.
+  // Most of the time and memory goes into the smallest arenas, three searches for the best
+  // schedule: 0.85 s.
   EXPECT_LT(result.cpu_seconds, 2);
   EXPECT_LT(result.peak_bytes, 32 << 20);
 }
@@ -131,7 +132,7 @@ TEST_F(PlanEndToEnd, TablesNeedEightyColumns) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80U) << line;
 }
 
-// As a terminal of 60 columns sees it.
+// The output on a terminal of 60 columns.
 class TerminalEndToEnd : public ThimbleFixture {
  protected:
   std::string Seen(const Words& environment) const {
@@ -170,8 +171,8 @@ TEST_F(TerminalEndToEnd, DumbTerminalsAndPipesGetPlainText) {
   EXPECT_EQ(piped.find("…"), std::string::npos);
 }
 
-// One line rewritten in place, narrower than the terminal, which the terminal itself says.
-// Long enough that the bar is drawn, every 0.2 s, on fast machines too.
+// One line rewritten in place, narrower than the terminal, which reports its own width. The run is
+// long enough for the bar, which is drawn every 0.2 s, to appear on fast machines, too.
 TEST_F(TerminalEndToEnd, ProgressNeverWraps) {
   const std::string training = ThimbleBinary() +
                                " train --model wrn-10-1 --data shapes:120,4 --batch 2 --threads 1 "

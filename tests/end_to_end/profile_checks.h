@@ -1,4 +1,4 @@
-// What every profile must show, on whatever device.
+// Checks of every profile, on any device.
 #pragma once
 
 #include "tests/end_to_end/thimble_fixture.h"
@@ -20,7 +20,7 @@ inline int64_t ExpectSameBytes(const Json& row, const std::string& what) {
 }
 
 // Planned = measured for all categories, layers, steps and holdings of `thimble profile --json`,
-// and the numbers go together.
+// and the numbers are consistent.
 inline void ExpectMeasuredAsPlanned(const Json& profile, const std::string& command) {
   EXPECT_EQ(profile["agrees"], true) << command;
   EXPECT_EQ(profile["differences"], Json::EmptyArray()) << command;

@@ -1,4 +1,4 @@
-// `thimble profile`: what was planned is what is measured, everywhere.
+// `thimble profile`: planned and measured bytes are equal everywhere.
 #include "tests/end_to_end/profile_checks.h"
 
 namespace thimble {
@@ -28,7 +28,7 @@ TEST_F(ProfileEndToEnd, MeasuresWhatWasPlanned) {
   }
 }
 
-// Both commands speak of the same plan.
+// Both commands report the same plan.
 TEST_F(ProfileEndToEnd, AgreesWithThePlan) {
   const std::string options = " --model wrn-10-1 --batch 6 --threads 2 --json";
   const auto plan = ParseObject(RunWell("plan" + options).out);
@@ -73,7 +73,7 @@ TEST_F(ProfileEndToEnd, WrongUse) {
   ExpectRefusal("profile --model wrn-10-1 --batch 1 --simd none", 2, "none");
 }
 
-// What was found is told before the file fails.
+// The results are printed before writing the file fails.
 TEST_F(ProfileEndToEnd, ATraceThatCannotBeWritten) {
   const ProcessResult result =
       Run("profile --model wrn-10-1 --batch 1 --repeat 1 --json --trace @/nowhere/trace.json");

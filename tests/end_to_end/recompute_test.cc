@@ -1,5 +1,5 @@
-// Recompute through the whole program: the bits of the run without it, in every combination with
-// other techniques, in the memory that was planned.
+// Recompute in the whole program: the same bits as without it, in every combination with other
+// techniques, in the planned memory.
 #include "tests/end_to_end/profile_checks.h"
 #include "tests/end_to_end/thimble_fixture.h"
 #include "tests/support/cuda_or_skip.h"
@@ -28,7 +28,7 @@ class RecomputeEndToEnd : public ThimbleFixture {
     EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]) << options;
     return At(run);
   }
-  // Every strategy against none, with these further options.
+  // Compares every strategy with none, with these additional options.
   void ExpectSameBits(const std::string& options, const Words& strategies,
                       const std::string& more) {
     const std::string plain = Train(options);
@@ -37,7 +37,7 @@ class RecomputeEndToEnd : public ThimbleFixture {
       SCOPED_TRACE(options + " --recompute " + strategy + more);
       const std::string run = Train(options + " --recompute " + strategy + more);
       ExpectSameRun(plain, run);
-      // Where nothing shares bytes, rebuilt values only add to them.
+      // Without placement nothing shares bytes, and rebuilt values only add to the arena.
       if (options.find("placement") == std::string::npos) {
         EXPECT_LT(SummaryOf(run)["arena_bytes"].get<int64_t>(), plain_bytes);
       }
@@ -74,7 +74,7 @@ TEST_F(RecomputeEndToEnd, PlanSaysWhatItCosts) {
                                   [](const auto& t) { return t["name"] == "recompute"; });
   ASSERT_NE(found, techniques.end());
   EXPECT_EQ((*found)["class"], "same-bits");
-  // For the batch as a whole, and for parts of ten samples and of one.
+  // For the whole batch, and for parts of ten samples and of one.
   const auto& smallest = plan["smallest"];
   ASSERT_EQ(smallest.size(), 3U);
   EXPECT_EQ(smallest[0]["arena_bytes"], plan["arena_bytes"]);

@@ -1,4 +1,4 @@
-// `thimble report`, and the report that `thimble train` leaves behind.
+// `thimble report`, and the report that `thimble train` writes.
 #include <fmt/format.h>
 
 #include "tests/end_to_end/thimble_fixture.h"

@@ -1,5 +1,5 @@
-// Runs that are stopped or killed and go on: the end must be that of an undisturbed run, bit for
-// bit.
+// Runs that are stopped or killed and continued: the result must be that of an undisturbed run, bit
+// for bit.
 #include <chrono>
 #include <map>
 #include <random>
@@ -23,7 +23,7 @@ std::string ResumeOptions(int epochs) {
          std::to_string(epochs) + " ";
 }
 
-// The last step that metrics.jsonl tells of.
+// The last step in metrics.jsonl.
 int64_t LastStep(const std::string& run) {
   const std::string text = Content(run + "/metrics.jsonl");
   const std::string key = "\"step\":";
@@ -51,7 +51,7 @@ std::map<std::string, std::filesystem::file_time_type> TimesOf(const std::string
 class ResumeEndToEnd : public ThimbleFixture {
  protected:
   // Kills the run `kills` times, spread over its steps and the time before the first one, then lets
-  // it end. Returns how often it was really killed.
+  // it end. Returns how often it was actually killed.
   int RunWithKills(const std::string& command, const std::string& run, int kills, int64_t steps) {
     std::mt19937 random(20190424);
     const auto pause = [&](int most) {
@@ -170,7 +170,7 @@ TEST_F(ResumeEndToEnd, ARunFolderIsUsedByOneProcess) {
                 "another process is using this run");
 }
 
-// The data counts, not where it lies.
+// The contents of the data matter, not its path.
 TEST_F(ResumeEndToEnd, DataMayMoveButNotChange) {
   const TestFolder data("resumed");
   WriteCifar10(data);

@@ -1,4 +1,4 @@
-// Machines that do not give what a run needs: it ends before the first step, and says why.
+// Machines with too little memory for a run: it ends before the first step, with the reason.
 #include "tests/end_to_end/thimble_fixture.h"
 
 namespace thimble {
@@ -27,8 +27,8 @@ class ScarceMemoryEndToEnd : public ThimbleFixture {
   ProcessResult RunWithin(const std::string& text, int64_t max_address_bytes) const {
     return Run(text, {.max_address_bytes = max_address_bytes});
   }
-  // The least with which the kernel and the loader let the program begin: the GPU code in it
-  // decides.
+  // The minimum with which the kernel and the loader can start the program; it depends on the GPU
+  // code.
   int64_t LeastToStart() const {
     int64_t mib = 8;
     while (RunWithin("--version", mib * kMiB).exit_code != 0 && mib < 256) ++mib;
@@ -42,7 +42,7 @@ TEST_F(ScarceMemoryEndToEnd, AnArenaThatDoesNotFitIsRefusedBeforeTheFirstStep) {
   ExpectRefusal(refused, 1, "the limit on address space (ulimit -v) leaves", "train");
   EXPECT_THAT(refused.err, HasSubstr("not enough memory: the arena needs"));
   EXPECT_FALSE(std::filesystem::exists(At("run/metrics.jsonl")));
-  // As the message says: parts of a batch need less.
+  // As the message suggests: parts of a batch need less.
   const ProcessResult smaller =
       RunWithin("train" + std::string(kOptions) + "--microbatch 10 --out @/small", 70 * kMiB);
   EXPECT_EQ(smaller.exit_code, 0) << smaller.err;
@@ -56,7 +56,7 @@ TEST_F(ScarceMemoryEndToEnd, EvaluationAndProfileSayItToo) {
                 "not enough memory", "eval");
 }
 
-// With whatever little there is: a message and an exit code, never a signal.
+// With any small amount of memory: a message and an exit code, never a signal.
 TEST_F(ScarceMemoryEndToEnd, NothingAborts) {
   for (const char* command : {"plan", "train --out @/run"}) {
     for (const int64_t more_mib : {0, 1, 3}) {

@@ -1,4 +1,5 @@
-// How hard "shapes" is: pixels alone do not tell the classes apart, a small WideResNet learns them.
+// How hard "shapes" is: a linear classifier of pixels cannot learn the classes, a small WideResNet
+// can.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -1,4 +1,5 @@
-// Standard streams that are closed, full or gone never reach data files nor end a run.
+// Output to standard streams that are closed, full or broken never ends up in data files and never
+// ends a run.
 #include "tests/end_to_end/thimble_fixture.h"
 
 namespace thimble {
@@ -8,7 +9,7 @@ using testing::HasSubstr;
 
 class StandardStreamsEndToEnd : public ThimbleFixture {
  protected:
-  // As a shell runs it, with redirections.
+  // Runs it by a shell, with redirections.
   ProcessResult Shell(const std::string& command, const std::string& redirections) const {
     std::string line;
     for (const std::string& word : Command(command)) line += "'" + word + "' ";
@@ -30,7 +31,7 @@ TEST_F(StandardStreamsEndToEnd, RunsTheSameWhateverTheStreamsAre) {
     const ProcessResult result = Shell(Training(run), redirections);
     EXPECT_EQ(result.exit_code, exit_code) << redirections;
     EXPECT_EQ(result.out.find("test accuracy") != std::string::npos, exit_code == 0);
-    // No word of progress got into a file.
+    // No progress was written into a file.
     ExpectSameRun(At("plain"), At(run));
     EXPECT_EQ(SummaryOf(At(run))["steps"], 3);
   }
@@ -55,7 +56,7 @@ TEST_F(StandardStreamsEndToEnd, LostResultsAreAFailure) {
   }
   ExpectRefusal(Shell("models", ">&-"), 1, "standard output: cannot write: Bad file descriptor",
                 "models");
-  // Another code says more.
+  // A more specific exit code is kept.
   EXPECT_EQ(Shell("plan --model wrn-10-1 --batch 4 --budget 1k", ">/dev/full").exit_code, 3);
 }
 

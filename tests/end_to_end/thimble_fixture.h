@@ -1,5 +1,5 @@
-// What the end-to-end tests share: the program itself, a folder of their own, and readers for what
-// the program leaves behind.
+// Shared by the end-to-end tests: the program, a temporary folder, and readers for the files of a
+// run.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -18,7 +18,7 @@
 
 namespace thimble {
 
-// Sanitizers keep shadow memory and replace malloc: bounds on memory and counters mean nothing.
+// Sanitizers use shadow memory and replace malloc: limits on memory and counters are meaningless.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #else
@@ -52,13 +52,14 @@ class ThimbleFixture : public FileFixture {
   ProcessResult Run(const std::string& text, const ProcessLimits& limits = {}) const {
     return RunProcess(Command(text), limits);
   }
-  // Runs what must go well.
+  // Runs a command that must succeed.
   ProcessResult RunWell(const std::string& text) const {
     ProcessResult result = Run(text);
     EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
     return result;
   }
-  // Runs what must be refused: exit code, and one line on standard error that says `reason`.
+  // Runs a command that must fail with this exit code and one line on standard error that contains
+  // `reason`.
   void ExpectRefusal(const std::string& text, int exit_code, const std::string& reason) const {
     ExpectRefusal(Run(text), exit_code, reason, text);
   }
@@ -71,7 +72,7 @@ class ThimbleFixture : public FileFixture {
   }
 };
 
-// The object in a JSON text; a null one, and a failure, where it is none.
+// The object in a JSON text; an empty one, and a test failure, if it is not an object.
 inline Json ParseObject(const std::string& text) {
   const Result<Json> json = ParseJson(text);
   const bool is_object = json.ok() && json->is_object();
@@ -83,7 +84,7 @@ inline Json SummaryOf(const std::string& run) {
   return ParseObject(Content(run + "/summary.json"));
 }
 
-// Lines of metrics.jsonl without the seconds, which no two runs share.
+// Lines of metrics.jsonl without the seconds, which differ between runs.
 inline Words MetricsOf(const std::string& run) {
   Words lines;
   std::istringstream stream(Content(run + "/metrics.jsonl"));
@@ -105,7 +106,7 @@ inline std::vector<double> LossesOf(const std::string& run) {
   return losses;
 }
 
-// Bytes of a file that must be there.
+// Bytes of a file that must exist.
 inline std::string BytesAt(const std::string& path) {
   EXPECT_TRUE(std::filesystem::is_regular_file(path)) << path;
   return Content(path);
@@ -119,7 +120,7 @@ inline std::string CheckpointFile(const std::string& run) {
   return run + "/checkpoint/state.safetensors";
 }
 
-// Two runs ended in the same place by the same way. Prints no weights.
+// Expects the same weights and metrics of two runs. Does not print weights.
 inline void ExpectSameRun(const std::string& expected, const std::string& actual) {
   EXPECT_TRUE(WeightsOf(expected) == WeightsOf(actual)) << actual;
   EXPECT_TRUE(BestOf(expected) == BestOf(actual)) << actual;

@@ -1,22 +1,22 @@
-// Ten training steps against PyTorch, from the same weights and batches. The golden files are made
-// by tools/make_torch_goldens.py and hold float64 results; a tensor is described by its length and
-// its product with a fixed vector, which any wrong, missing or permuted element changes.
+// Ten training steps compared with PyTorch, from the same weights and batches. The golden files are
+// made by tools/make_torch_goldens.py and contain float64 results; a tensor is described by its
+// norm and its product with a fixed vector, which any wrong, missing or permuted element changes.
 //
-// wrn-28-2 is the benchmark as it is trained: its first loss and statistics are sharp (float32 is
-// off by 1e-7 and 1e-6), gradients less (6e-3: ReLU inputs that roundings move across zero), and
-// from the third step on the rate of 0.1 has made 1e-2 of it. wrn-10-1 runs with a low rate and a
-// seed that keeps ReLU inputs away from zero: everything is sharp (3e-6) to the last step.
+// wrn-28-2 is the benchmark as it is trained: its first loss and statistics are accurate (float32
+// errors of 1e-7 and 1e-6), gradients less (6e-3: rounding moves ReLU inputs across zero), and from
+// the third step on the rate of 0.1 has amplified this to 1e-2. wrn-10-1 runs with a low rate and a
+// seed that keeps ReLU inputs away from zero: everything is accurate (3e-6) up to the last step.
 //
-// Where the tolerances come from. No float32 program meets the float64 values: roundings differ, a
-// ReLU input near zero falls to the other side, and training multiplies what differed before. How
-// much of that is unavoidable is measured, not guessed: the golden has, for every tensor, the
-// length of the error vector of PyTorch's own float32 runs (four of them, with other orders of
-// additions; the longest counts). Thimble's error may be kTorchFactor times as long. Then
-//   - lengths differ by at most that (triangle inequality);
-//   - a product with a vector r whose elements have mean square 1/2 differs, where the error points
-//     to no special side, by a normal number of deviation |error| * sqrt(1/2): kSideFactor such
+// Where the tolerances come from. No float32 program gives the float64 values: roundings differ, a
+// ReLU input near zero changes its sign, and training amplifies earlier differences. The
+// unavoidable error is measured: the golden file has, for every tensor, the norm of the error
+// vector of PyTorch's own float32 runs (the largest of four with different orders of additions).
+// Thimble's error may be kTorchFactor times as large. Then
+//   - norms differ by at most that (triangle inequality);
+//   - a product with a vector r whose elements have mean square 1/2 differs, if the error has no
+//     special direction, by a normal number with deviation |error| * sqrt(1/2): kSideFactor such
 //     deviations are allowed, for some hundred tensors.
-// Below that lies a floor, the rounding of the result itself, for what is exact by luck.
+// The minimum tolerance is the rounding of the result itself, for results that are exact by chance.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -43,13 +43,13 @@
 namespace thimble {
 namespace {
 
-// The same sums in another order: two float32 programs are equally far from the truth, give or take
-// what chance and chaos do to a single run.
+// The same sums in another order: two float32 programs have similar errors, except for the chance
+// and chaos of a single run.
 constexpr double kTorchFactor = 4;
-// One in 15,000 normal numbers lies beyond four deviations.
+// One in 15,000 normal numbers is beyond four deviations.
 constexpr double kSideFactor = 4;
 
-// A tensor as the golden describes it.
+// A tensor as described in the golden file.
 struct Description {
   double norm = 0;
   double projection = 0;
@@ -87,7 +87,7 @@ void ExpectNear(double actual, double expected, double tolerance, const std::str
       << std::abs(actual - expected) / std::abs(expected);
 }
 
-// `error` is how long PyTorch's own float32 error is.
+// `error` is the norm of PyTorch's own float32 error.
 void ExpectDescribed(const Description& actual, const Json& golden, double error,
                      const std::string& what) {
   const double norm = golden["norm"].get<double>();
@@ -97,7 +97,7 @@ void ExpectDescribed(const Description& actual, const Json& golden, double error
              kSideFactor * std::sqrt(0.5) * tolerance, what + ", projection");
 }
 
-// The network of the golden, ready to run, with gradients that can be read after a step.
+// The network of the golden file, ready to run, with gradients that can be read after a step.
 struct GoldenCase {
   std::string name;  // of the golden file
   std::string simd;
@@ -207,10 +207,10 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
 };
 
 TEST_P(TorchGoldenTest, TenStepsFollowPyTorch) {
-  // Another mathematical library may round initial weights otherwise; they are drawn, not summed.
+  // Another math library may round initial weights differently; they are drawn, not summed.
   ExpectAll("parameters", "start", OwnName);
   const Json& losses = golden_["losses"];
-  double error = 0;  // what went wrong in one step stays, so the largest so far counts
+  double error = 0;  // errors of a step persist, so the largest so far counts
   for (size_t step = 0; step < losses.size(); ++step) {
     error = std::max(error, losses[step]["error"].get<double>());
     const double expected = losses[step]["value"].get<double>();
@@ -228,7 +228,7 @@ TEST_P(TorchGoldenTest, TenStepsFollowPyTorch) {
   ExpectAll("statistics", "last", OwnName);
 }
 
-// The small network with every instruction set of the machine, the large one as it comes.
+// The small network with every instruction set of the machine, the large one with the default.
 std::vector<GoldenCase> Cases() {
   std::vector<GoldenCase> cases = {{"wrn_28_2", "auto"}};
   for (const std::string_view simd : SupportedSimdTargets()) {
@@ -247,7 +247,7 @@ std::string NameOf(const testing::TestParamInfo<GoldenCase>& test) {
 
 INSTANTIATE_TEST_SUITE_P(Networks, TorchGoldenTest, testing::ValuesIn(Cases()), NameOf);
 
-// In fp32: what tf32 rounds away is no error of the kernels, and larger than theirs.
+// In fp32: the rounding of tf32 is larger than the errors of the kernels.
 INSTANTIATE_TEST_SUITE_P(
     CudaNetworks, TorchGoldenTest,
     testing::Values(GoldenCase{"wrn_28_2", "auto", {"fp32"}, 1, DeviceKind::kCuda},

@@ -1,4 +1,4 @@
-// `thimble train` and `thimble eval`: what a run leaves behind, and what must not change it.
+// `thimble train` and `thimble eval`: the files of a run, and what must not change its results.
 #include <unistd.h>
 
 #include "tests/end_to_end/thimble_fixture.h"
@@ -14,7 +14,7 @@ void ExpectMemoryAsPlanned(Json summary) {
   const int64_t arena_bytes = summary["arena_bytes"].get<int64_t>();
   EXPECT_GT(summary["planned_peak_bytes"], 0);
   EXPECT_EQ(summary["planned_peak_bytes"], summary["measured_peak_bytes"]);
-  // The last 64-byte line may be filled in part only.
+  // The last 64-byte line may be only partly filled.
   EXPECT_LE(summary["planned_peak_bytes"], arena_bytes);
   EXPECT_GT(summary["planned_peak_bytes"], arena_bytes - 64);
   EXPECT_EQ(summary["heap_calls_in_steps"], 0);
@@ -92,7 +92,7 @@ TEST_F(TrainEndToEnd, PlannedIsMeasuredForEveryModelAndPlan) {
   }
 }
 
-// The same command after `plan` and after `train` means the same arena.
+// `plan` and `train` with the same options have the same arena.
 TEST_F(TrainEndToEnd, PlanKnowsTheArenaOfTheRun) {
   int number = 0;
   for (const char* options : {"--batch 7", "--batch 100", "--batch 12 --validation 15",
@@ -148,7 +148,7 @@ TEST_F(TrainEndToEnd, SettingsFromAFileAndTheCommandLineWins) {
   auto config = SummaryOf(run)["config"];
   EXPECT_EQ(config["batch"], 10);
   EXPECT_EQ(config["lr"], 0.05);
-  // What the run folder keeps is such a file, too.
+  // The run folder's config.toml is such a file, too.
   EXPECT_TRUE(WeightsOf(Train("again", "--config @/run/config.toml")) == WeightsOf(run));
 }
 
@@ -183,7 +183,7 @@ TEST_F(TrainEndToEnd, StartsFromGivenWeights) {
 }
 
 TEST_F(TrainEndToEnd, FreeNameWithoutOut) {
-  // The program's own folder is the test's: run it there.
+  // Runs the program in the test's folder.
   const auto before = std::filesystem::current_path();
   std::filesystem::current_path(folder_);
   RunWell(std::string("train --steps 1 ") + kSmall);

@@ -1,5 +1,5 @@
-// A technique is one folder and one line: this one is added here, and everything that users see of
-// techniques has it.
+// A technique is one folder and one line: this one is added here, and appears everywhere that users
+// see techniques.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 
 #include "tests/report/toy_help.h"
 
-// What bash makes of it: tests/end_to_end/completion_test.cc.
+// The script in bash: tests/end_to_end/completion_test.cc.
 namespace thimble {
 namespace {
 

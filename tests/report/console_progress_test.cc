@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// What is printed on standard error, which is no terminal here.
+// The output on standard error, which is not a terminal here.
 template <class Show>
 std::string Shown(Show show) {
   testing::internal::CaptureStderr();
@@ -54,7 +54,7 @@ TEST(ConsoleProgress, EpochSaysWhatWasEvaluated) {
   EXPECT_THAT(text, HasSubstr("; validation 25.00 %; test 12.50 %"));
 }
 
-// A run of long numbers.
+// A run with long numbers.
 Progress LongProgress() {
   return {.step = 123456,
           .num_steps = 234567,

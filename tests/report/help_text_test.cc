@@ -55,9 +55,9 @@ TEST(HelpText, FitsTheTerminal) {
     size_t found = 0;
     for (std::string line; std::getline(lines, line);) found = std::max(found, line.size());
     EXPECT_LE(found, widest);
-    EXPECT_GT(found, widest - 6);  // and uses it
+    EXPECT_GT(found, widest - 6);  // and the width is used
   }
-  // A default stays in one piece.
+  // A default is not split.
   EXPECT_THAT(HelpText("toy", command, 50), HasSubstr("(default: a b)\n"));
 }
 

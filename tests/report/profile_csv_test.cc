@@ -20,7 +20,7 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-// All rows have as many cells as the header. Holds where no cell is quoted.
+// All rows have as many cells as the header. Only valid if no cell is quoted.
 void ExpectRectangle(const std::string& text, size_t rows) {
   const auto lines = Lines(text);
   ASSERT_EQ(lines.size(), rows + 1) << text;

@@ -57,7 +57,7 @@ TEST(ProfileText, FlagsEveryPlaceThatDiffers) {
                           Not(HasSubstr("planned = measured"))));
 }
 
-// What one category lacks and another one has too much is not fine in sum.
+// Differences of two categories that cancel in the sum are still reported.
 TEST(ProfileText, FlagsDifferencesThatCancelOut) {
   Profile profile = ProfileWithDifference();
   profile.measured_holdings[4].size_bytes -= 4;

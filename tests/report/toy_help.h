@@ -1,4 +1,4 @@
-// A program with two commands, as help knows it.
+// The description of a program with two commands, for tests of help.
 #pragma once
 
 #include "thimble/report/help/command_help.h"

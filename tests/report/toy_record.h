@@ -1,4 +1,4 @@
-// Small plans and runs by hand, whose numbers can be told in advance.
+// Small plans and runs made by hand, with known numbers.
 #pragma once
 
 #include <string>

@@ -15,7 +15,7 @@ int64_t Nanoseconds(const Json& microseconds) {
   return std::llround(microseconds.get<double>() * 1e3);
 }
 
-// The events of a trace that have this letter and, above 0, this track.
+// The events of a trace with this phase letter and, if above 0, this track.
 std::vector<Json> Events(const Profile& profile, const std::string& letter, int track = 0) {
   const Json trace = ParseJson(TraceJson(profile)).value();
   std::vector<Json> events;
@@ -69,7 +69,7 @@ TEST(TraceJson, StepsAndPhasesSpanTheirOps) {
   EXPECT_EQ(Nanoseconds(phases[3]["ts"]), 10'000'000);
 }
 
-// Real times are no whole numbers of anything; the parts must still fill the whole.
+// Real times are not whole nanoseconds; the parts must still add up to the whole.
 TEST(TraceJson, RoundedTimesAddUp) {
   Profile profile = MadeProfile();
   for (auto& run : profile.timed_runs) {

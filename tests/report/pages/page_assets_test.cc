@@ -19,7 +19,7 @@ TEST(PageAssets, RulesAreBalanced) {
   EXPECT_THAT(rules, HasSubstr("@media print"));
 }
 
-// They stand inside <style> and <script> and must not end them; what they show is text.
+// They are inside <style> and <script> and must not end them; tips are set as text, not HTML.
 TEST(PageAssets, StayWithinTheirElements) {
   for (const std::string& asset : {std::string(PageRules()), std::string(PageScript())}) {
     EXPECT_THAT(asset, Not(HasSubstr("</")));

@@ -78,7 +78,7 @@ TEST_F(RunRecordTest, WrongFilesAreNamedWithTheirPlace) {
   EXPECT_EQ(Refusal(), folder_ + "/summary.json: is truncated or not JSON: byte 2 is unexpected");
 }
 
-// Cut anywhere, a plan or a summary is refused, never half believed.
+// A plan or a summary that is cut anywhere is rejected.
 TEST_F(RunRecordTest, TornFiles) {
   for (const char* name : {"/plan.json", "/summary.json"}) {
     const std::string whole = Content(folder_ + name);
@@ -103,7 +103,7 @@ TEST_F(RunRecordTest, FoldersAndHugeFilesInPlaceOfFiles) {
 TEST_F(RunRecordTest, BracketsWithoutEnd) {
   Put(folder_ + "/plan.json", std::string(1'000'000, '['));
   EXPECT_EQ(Refusal(), folder_ + "/plan.json: byte 16: expected at most 16 nested brackets");
-  // In texts they are just letters.
+  // Inside strings they are ordinary characters.
   RunRecord run = ToyRun();
   run.program.plans[0].name = std::string(40, '[') + "\"\\{{{";
   Put(folder_ + "/plan.json", ToJson(run.program));
@@ -112,8 +112,8 @@ TEST_F(RunRecordTest, BracketsWithoutEnd) {
   EXPECT_EQ(Refusal(), folder_ + "/summary.json: byte 16: expected at most 16 nested brackets");
 }
 
-// Files with a few bytes changed are refused, or make a page: never a crash. Without their
-// checksums, which would refuse them all.
+// Files with a few changed bytes are rejected or give a page, but never crash. Without their
+// checksums, which would reject all of them.
 TEST_F(RunRecordTest, ChangedBytes) {
   std::mt19937 random(7);
   const auto below = [&](size_t bound) { return random() % bound; };
@@ -151,7 +151,7 @@ TEST_F(RunRecordTest, LinesThatTheRunDidNotWrite) {
   summary.metrics_checksum = checksum.value();
   Put(folder_ + "/summary.json", SummaryJson(summary, {}));
   EXPECT_EQ(Refusal(), "");
-  Put(folder_ + "/metrics.jsonl", lines + lines);  // the run went on
+  Put(folder_ + "/metrics.jsonl", lines + lines);  // the run continued
   EXPECT_EQ(Refusal(), "");
   std::string changed = lines;
   changed[lines.find_last_of("0123456789")] = '7';

@@ -14,7 +14,7 @@ size_t In(const BarRow& row, Category category) { return row.bytes[static_cast<s
 
 TEST(LayersAtPeak, HaveWhatIsHeldThen) {
   const std::vector<BarRow> rows = LayersAtPeak(ToyPlan());
-  ASSERT_EQ(rows.size(), 2U);  // the images are gone by then
+  ASSERT_EQ(rows.size(), 2U);  // the images are released by then
   EXPECT_EQ(rows[0].name, "conv1");
   EXPECT_EQ(In(rows[0], Category::kActivations), 4000U);
   EXPECT_EQ(rows[1].name, "fc");

@@ -38,7 +38,7 @@ TEST(RoundTicks, NoRangeNoTicks) {
   EXPECT_THAT(RoundTicks(0, std::numeric_limits<double>::quiet_NaN(), 5), IsEmpty());
 }
 
-// One step further is the same number there.
+// At this size adding the tick distance gives the same double.
 TEST(RoundTicks, NumbersTooLargeForTheirRange) {
   EXPECT_THAT(RoundTicks(1e20, 1e20 + 16384, 5), IsEmpty());
   EXPECT_THAT(RoundTicks(-1e20 - 16384, -1e20, 5), IsEmpty());
@@ -54,7 +54,7 @@ TEST(StepTicks, AreWholeNumbers) {
 
 TEST(LogTicks, PowersOfTenAndBetween) {
   EXPECT_THAT(LogTicks(0.9, 60), ElementsAre(1, 2, 5, 10, 20, 50));
-  EXPECT_EQ(LogTicks(1e-3, 1e2).size(), 6U);  // many decades: powers alone
+  EXPECT_EQ(LogTicks(1e-3, 1e2).size(), 6U);  // many decades: only powers
   EXPECT_LE(LogTicks(1e-300, 1e300).size(), 8U);
 }
 

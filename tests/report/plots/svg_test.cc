@@ -29,7 +29,7 @@ TEST(Escaped, WhatXmlForbidsIsReplaced) {
             "b\xEF\xBF\xBD\xEF\xBF\xBD");
   EXPECT_EQ(Escaped("\xEF\xBF\xBE|\xEF\xBF\xBF|\xEF\xBF\xBD"),
             "\xEF\xBF\xBD|\xEF\xBF\xBD|\xEF\xBF\xBD");
-  EXPECT_EQ(Escaped("\xEF\xBF"), "\xEF\xBF");  // torn: left to the reader
+  EXPECT_EQ(Escaped("\xEF\xBF"), "\xEF\xBF");  // incomplete: unchanged
 }
 
 TEST(Coordinate, AsShortAsItCanBe) {

@@ -175,7 +175,7 @@ TEST_F(AtomicFileTest, ReplacingKeepsTheOldFile) {
   const std::string next = folder_ + "/next";
   const std::string previous = folder_ + "/previous";
   ASSERT_TRUE(WriteFileAtomically(next, "one").ok());
-  ASSERT_TRUE(ReplaceFile(next, path_, previous).ok());  // there is nothing to keep
+  ASSERT_TRUE(ReplaceFile(next, path_, previous).ok());  // there is no previous file
   EXPECT_EQ(Content(path_), "one");
   EXPECT_EQ(NumFiles(), 1U);
   for (const char* content : {"two", "three"}) {
@@ -186,7 +186,8 @@ TEST_F(AtomicFileTest, ReplacingKeepsTheOldFile) {
     EXPECT_EQ(Content(previous), old);
     EXPECT_EQ(NumFiles(), 2U);
   }
-  EXPECT_EQ(ReplaceFile(next, path_, previous).error().kind, ErrorKind::kFailed);  // no next one
+  EXPECT_EQ(ReplaceFile(next, path_, previous).error().kind,
+            ErrorKind::kFailed);  // there is no new file
   EXPECT_EQ(Content(path_), "three");
 }
 
@@ -208,7 +209,7 @@ TEST_F(AtomicFileTest, MakeFolderSaysWhyNot) {
   }
 }
 
-// In a child of its own, which gives up root's rights: permissions do not bind root.
+// In a child process without root's rights: permissions do not apply to root.
 TEST_F(AtomicFileTest, MakeFolderRefusesAFolderWithoutWritePermission) {
   fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
   const pid_t child = ::fork();

@@ -13,7 +13,7 @@ struct Size {
 };
 constexpr Size kSize{6, 5, 2};
 
-// Byte i of the image is i, so that each byte names its place.
+// Byte i of the image is i, so that each byte shows its position.
 std::vector<uint8_t> CountingImage() {
   std::vector<uint8_t> image(static_cast<size_t>(kSize.height * kSize.width * kSize.channels));
   std::iota(image.begin(), image.end(), uint8_t{0});
@@ -27,7 +27,7 @@ std::vector<uint8_t> Apply(const CropFlip& draw) {
   return out;
 }
 
-// The definition, by way of an explicitly padded line of indices as PyTorch's "reflect" gives it.
+// The definition, with an explicitly padded line of indices as in PyTorch's "reflect".
 std::vector<int64_t> PaddedLine(int64_t length) {
   std::vector<int64_t> line;
   for (int64_t i = kCropPadding; i >= 1; --i) line.push_back(i);

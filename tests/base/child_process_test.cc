@@ -41,7 +41,7 @@ TEST(RunChild, OneThatIsKilledSaysNothing) {
   EXPECT_EQ(output->out, "");
 }
 
-// Its memory is not counted with that of children, and signals are as they were.
+// Its memory is not counted as that of a child, and signals are unchanged.
 TEST(RunChild, IsForgotten) {
   struct sigaction before {};
   sigaction(SIGCHLD, nullptr, &before);

@@ -32,7 +32,7 @@ TEST(ParseJson, WhateverIsWrongIsBadInput) {
   EXPECT_EQ(ErrorOf("\"\\ud800\""), "is truncated or not JSON: byte 8 is unexpected");
 }
 
-// Whole numbers that no integer holds become doubles; readers of members refuse them.
+// Whole numbers that fit no integer type become doubles; readers of members reject them.
 TEST(ParseJson, LongNumbersAreNoIntegers) {
   const auto json = ParseJson("[18446744073709551616, 18446744073709551615, -9223372036854775808]");
   ASSERT_TRUE(json.ok());
@@ -43,7 +43,7 @@ TEST(ParseJson, LongNumbersAreNoIntegers) {
   EXPECT_EQ((*json)[2].integer<uint64_t>(), std::nullopt);
 }
 
-// As the library does: the place of the first, the value of the last.
+// Like the library: the position of the first, the value of the last.
 TEST(ParseJson, TheLastOfTwoMembersCounts) {
   EXPECT_EQ(ParseJson(R"({"a":1,"b":2,"a":{"c":3}})")->Dump(), R"({"a":{"c":3},"b":2})");
 }

@@ -1,4 +1,4 @@
-// Counted allocations: this test program links the interposer, so the counters are real here.
+// This test program links the interposer, so allocations are counted here.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-// What `work` allocates. The address goes through a volatile, or the compiler removes malloc/free.
+// The allocations of `work`. Addresses go through a volatile, or the compiler removes malloc/free.
 template <class Work>
 AllocationCounts Counted(const Work& work) {
   const AllocationCounts before = ReadAllocationCounts();

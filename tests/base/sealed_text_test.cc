@@ -8,7 +8,7 @@
 namespace thimble {
 namespace {
 
-// Flips each bit in turn and expects a refusal, or that only the seal itself was made unreadable.
+// Flips each bit in turn and expects an error, or that only the checksum itself became unreadable.
 void ExpectEveryBitCounts(const std::string& sealed) {
   for (size_t bit = 0; bit < 8 * sealed.size(); ++bit) {
     std::string damaged = sealed;

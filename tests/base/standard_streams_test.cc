@@ -10,8 +10,8 @@
 namespace thimble {
 namespace {
 
-// Each case needs descriptors of its own, so it runs in a child process, which says by its exit
-// code how it went.
+// Each case needs its own descriptors, so it runs in a child process and returns its result as exit
+// code.
 int Open(const char* path) { return ::open(path, O_RDWR); }
 
 TEST(StandardStreamsDeathTest, FilesNeverGetAStandardDescriptor) {
@@ -54,7 +54,7 @@ TEST(StandardStreamsDeathTest, OutputToAFullDiskIsNoticed) {
         std::_Exit(FinishOutput(0));
       },
       testing::ExitedWithCode(1), "^thimble: standard output: cannot write: No space left");
-  // Another code says more.
+  // A more specific exit code is kept.
   EXPECT_EXIT(
       {
         ::dup2(Open("/dev/full"), STDOUT_FILENO);

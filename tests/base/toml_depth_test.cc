@@ -45,7 +45,7 @@ TEST(LineOfDeepKey, DotsElsewhereDoNotCount) {
 
 TEST(LineOfDeepKey, StringsThatDoNotEnd) {
   EXPECT_EQ(LineOfDeepKey("a = \"x\n" + Key(100)), 2);
-  EXPECT_EQ(LineOfDeepKey("a = \"\"\"x\n" + Key(100)), 0);  // the parser says so
+  EXPECT_EQ(LineOfDeepKey("a = \"\"\"x\n" + Key(100)), 0);  // the parser reports it
   EXPECT_EQ(LineOfDeepKey("\""), 0);
   EXPECT_EQ(LineOfDeepKey("\"\\"), 0);
 }

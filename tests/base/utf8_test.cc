@@ -21,7 +21,7 @@ TEST(IsUtf8, RefusesWhatIsNone) {
         "\xff", "\xfe", "\xf5\x80\x80\x80",
         "\xc3",  // ends too soon
         "\xe2\x82", "\xf0\x9f\xa7",
-        "\xc3(",                                                                  // goes on wrongly
+        "\xc3(",  // wrong continuation
         "\xe2\x82(", "\xc0\xaf", "\xc1\xbf", "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf",  // overlong
         "\xed\xa0\x80", "\xed\xbf\xbf",                                           // surrogates
         "\xf4\x90\x80\x80"}) {                                                    // too large

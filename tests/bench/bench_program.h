@@ -1,4 +1,4 @@
-// Runs a benchmark program as a user would. These tests say that it works, never how fast.
+// Runs a benchmark program as a user would. The tests check that it works, not how fast it is.
 #pragma once
 
 #include <gtest/gtest.h>

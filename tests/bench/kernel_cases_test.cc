@@ -65,8 +65,8 @@ TEST(KernelCases, LeaveOutTheReferenceWhereThereIsAnother) {
   }
 }
 
-// In-place kernels read what they wrote: their numbers must stay ordinary, or the benchmark would
-// time denormals.
+// In-place kernels read their own results: these must stay normal numbers, or the benchmark would
+// measure denormals.
 TEST(KernelMemory, KeepsNumbersOrdinaryOverManyRuns) {
   const TrainingProgram program = SmallProgram();
   const Plan& plan = program.main_plan();

@@ -32,7 +32,7 @@ TEST(MachinePeaks, EveryThreadDoesTheSameWork) {
   EXPECT_EQ(RunFmaChains(three, 100), 3 * flops);
 }
 
-// Bounds that no GPU with tensor cores is near: only a wrong count is outside of them.
+// Far from any GPU with tensor cores: only a wrong count is outside these limits.
 TEST(CudaMachinePeaks, AreThoseOfAGpu) {
   THIMBLE_CUDA_OR_SKIP();
   const MachinePeaks tf32 = MeasureMachinePeaksOfGpu(/*tf32=*/true);

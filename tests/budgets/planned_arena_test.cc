@@ -1,5 +1,5 @@
-// The planned arena of each built-in model, pinned to the byte: no change makes a plan larger
-// unseen.
+// The planned arena of each built-in model, pinned to the byte, so that no plan becomes larger
+// unnoticed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The report's count of activations (wrn-28-2, batch 100: 381.39 MB) against ours, to the byte, so
-// that docs/memory-accounting.md explains a difference that is really there.
+// Compares the report's count of activations (wrn-28-2, batch 100: 381.39 MB) with ours, to the
+// byte, so that the explanation in docs/memory-accounting.md stays true.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -51,7 +51,7 @@ TEST_F(ReportCountTest, InputsOfConvolutionsNormsAndHeadAreTheReportsCount) {
   const size_t report = Sum([&](ValueId id) { return kept.contains(id.index()); });
   EXPECT_EQ(report, 381'388'800U);
 
-  // What the report leaves out: means and variances of the batch, and the loss with its count.
+  // Not in the report's count: means and variances of the batch, and the loss with its count.
   const size_t statistics = Sum([&](ValueId id) {
     const std::string& name = graph().value(id).name;
     const bool small = name.ends_with(".mean") || name.ends_with(".variance");
@@ -59,8 +59,8 @@ TEST_F(ReportCountTest, InputsOfConvolutionsNormsAndHeadAreTheReportsCount) {
   });
   EXPECT_EQ(statistics, 2U * 4 * (16 + 7 * 32 + 32 + 7 * 64 + 64 + 7 * 128 + 128));
   EXPECT_EQ(LargestOf(account_)[kActivations], report + statistics);
-  // At the peak, backward of the last norm, the head is gone: the norm's input is overwritten by
-  // its gradient, its output was needed for its shape only, and the classifier is done.
+  // At the peak, backward of the last norm, the head's values are released: the norm's input is
+  // overwritten by its gradient, its output was needed only for its shape, the classifier is done.
   const size_t head = BytesOf("block3.layer.3.conv2.sum") + BytesOf("bn1.relu") + BytesOf("pool.y");
   EXPECT_EQ(account_.at_peak[kActivations],
             report + statistics + BytesOf("loss") + BytesOf("correct") - head);

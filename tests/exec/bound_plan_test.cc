@@ -18,7 +18,7 @@ std::vector<size_t>& GroupSizes() {
   return sizes;
 }
 
-// The built-in ops, and "grouped": x -> y, whose calls may be run together.
+// The built-in ops, and "grouped": x -> y, whose calls may run together.
 OpRegistry OpsWithGrouped(size_t scratch_bytes = 0) {
   OpRegistry ops = OpsWithPlanted(&CopyInput, scratch_bytes);
   Kernel kernel = ops.Get("planted").kernels()[0];
@@ -35,7 +35,7 @@ std::vector<size_t> AsVector(std::span<const size_t> groups) {
   return {groups.begin(), groups.end()};
 }
 
-// Nodes that read x, or the node before where the name of the op has a '>' in front.
+// Nodes that read x, or the previous node if the name of the op starts with '>'.
 class GroupTest : public testing::Test {
  protected:
   std::vector<Group> GroupsOf(const std::vector<std::string>& chain, size_t scratch_bytes = 0) {
@@ -88,7 +88,7 @@ TEST_F(GroupTest, NotWhereOneReadsWhatAnotherWrites) {
   EXPECT_THAT(GroupsOf({"grouped", ">grouped", "grouped"}), ElementsAre(Group{0, 1}, Group{1, 3}));
 }
 
-// Scratch lives for one step, so that all calls have theirs in the same place.
+// Scratch is alive for one step, so that all calls use the same bytes.
 TEST_F(GroupTest, NotWhereScratchIsShared) {
   EXPECT_THAT(GroupsOf({"grouped", "grouped"}, 64), ElementsAre(Group{0, 1}, Group{1, 2}));
 }

@@ -14,8 +14,11 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// The device of the executor under test: kernels planted here have no GPU code of their own, they
-// write through it.
+constexpr size_t kTrain = SmallTraining::kTrain;
+constexpr size_t kEvaluate = SmallTraining::kEvaluate;
+
+// The device of the executor under test: kernels planted here have no GPU code and write through
+// it.
 Device* device_of_kernels = nullptr;
 
 void WriteWords(const KernelCall& call, int64_t count) {
@@ -54,7 +57,7 @@ TEST_F(CudaExecutorTest, TheAuditFindsAnUnwrittenEnd) {
               HasSubstr("'p' at offset 128 has 128 bytes planned, 124 found in use"));
 }
 
-// y = (x + x) + x, which needs no other kernel than the first one there was.
+// y = (x + x) + x, which needs only one kind of kernel.
 class CudaAddTest : public CudaExecutorTest {
  protected:
   static constexpr int64_t kElements = 1000;
@@ -167,7 +170,7 @@ TEST_F(CudaTrainingTest, SameBitsTwice) {
 }
 
 TEST_F(CudaTrainingTest, FollowsTheCpu) {
-  // Both are near the exact loss: fp32 to rounding, tf32 to ten bits of each factor.
+  // Both are near the exact loss: fp32 up to rounding, tf32 up to ten bits of each factor.
   const auto expect_close = [](const std::set<std::string>& options, float tolerance) {
     SmallTraining cpu;
     SmallTraining gpu(Options(options));

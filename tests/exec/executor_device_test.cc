@@ -1,4 +1,4 @@
-// What the executor asks of its device, and in which order; on a device that only looks like a GPU.
+// The executor's calls to its device and their order, on a device that only behaves like a GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,10 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// x -> relu -> y, 20 elements, with a parameter beside them.
+constexpr size_t kTrain = SmallTraining::kTrain;
+constexpr size_t kEvaluate = SmallTraining::kEvaluate;
+
+// x -> relu -> y, 20 elements, and a separate parameter.
 struct OnRecordingDevice {
   OnRecordingDevice() {
     Graph graph;
@@ -78,7 +81,7 @@ TEST(ExecutorOnDevice, ResidentsAreFetchedAndStoredOneByOne) {
   run.executor->FetchResidents();
   EXPECT_THAT(run.device->TakeLog(), ElementsAre("read 64"));
   EXPECT_THAT(bytes, testing::Each(std::byte{1}));
-  // The padding behind it stays paint.
+  // The padding after it stays painted.
   std::vector<float> numbers(20, 1.0F);
   run.Run(numbers, numbers);
   run.executor->ScanArena();

@@ -81,7 +81,7 @@ TEST(ExecutorTest, OnlyTheFirstRunOfAPlanIsAudited) {
 
 TEST(ExecutorTest, PlannedPeakIsThatOfThePlansThatRan) {
   SmallTraining training;
-  // Before any run only the residents are there.
+  // Before any run only the residents exist.
   EXPECT_LE(training.executor().planned_peak_bytes(),
             training.executor().program().residents.end_bytes);
   training.Run(kEvaluate, 0);
@@ -130,7 +130,7 @@ TEST(ExecutorTest, KeepsNoStateOutsideTheResidents) {
   both.Run(kTrain, 1);
   SmallTraining first;
   first.Run(kTrain, 0);
-  // Elsewhere, and after work of another kind.
+  // In another executor, and after other work.
   SmallTraining second;
   second.Run(kTrain, 7);
   second.Run(kEvaluate, 8);

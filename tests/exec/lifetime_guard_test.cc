@@ -21,7 +21,7 @@ constexpr bool kGuards = false;
 bool IsOpen(const std::byte* /*byte*/) { return true; }
 #endif
 
-// Residents up to 64; 'a' lives in steps 0 and 1, 'b' in step 1 only, 'c' in step 2 only.
+// Residents up to 64; 'a' is alive in steps 0 and 1, 'b' only in step 1, 'c' only in step 2.
 class LifetimeGuardTest : public testing::Test {
  protected:
   LifetimeGuardTest() {
@@ -33,7 +33,7 @@ class LifetimeGuardTest : public testing::Test {
                         {"c", 64, 64, {2, 3}, false}};
   }
 
-  // Which of the bytes w[0], a[0], b[0], b[39], b[40] and the last one of the arena are open.
+  // Which of the bytes w[0], a[0], b[0], b[39], b[40] and the last one of the arena are accessible.
   std::array<bool, 6> OpenBytes() const {
     std::array<bool, 6> open{};
     const std::array<size_t, 6> offsets = {0, 64, 128, 167, 168, kArenaBytes - 1};
@@ -41,7 +41,7 @@ class LifetimeGuardTest : public testing::Test {
     return open;
   }
 
-  // Without the sanitizer everything is open always.
+  // Without the sanitizer everything is always accessible.
   static std::array<bool, 6> Expected(std::array<bool, 6> guarded) {
     return kGuards ? guarded : std::array<bool, 6>{true, true, true, true, true, true};
   }

@@ -13,7 +13,7 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// x -> p = planted -> y = relu, the output; and a parameter w, which is filled where asked for.
+// x -> p = planted -> y = relu, the output; and a parameter w, which is filled on request.
 struct MeasuredRun {
   explicit MeasuredRun(void (*kernel)(const KernelCall&), size_t written_of_w = 20) : run(kernel) {
     const ValueId p = run.Append("planted", "p", run.Input(PlantedRun::kPadded));
@@ -71,7 +71,7 @@ TEST(MeasuredHoldings, NameAValueThatReachesTooFar) {
                           "84 measured"));
 }
 
-// The relu behind it hands the missing word on, and is found as well.
+// The following relu passes the missing word on and is reported, too.
 TEST(MeasuredHoldings, NameAValueThatIsNotWrittenToItsEnd) {
   const MeasuredRun run(&WriteOneWordTooFew);
   EXPECT_THAT(

@@ -1,4 +1,4 @@
-// The audit must see every fault that kernels can plant, and name the buffer.
+// The audit must find every fault that kernels can cause, and name the buffer.
 #include "thimble/exec/memory_audit.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 void WriteNothing(const KernelCall&) {}
-// Two buffers further than its own, or two before.
+// Writes two buffers after its own, or two before.
 void WriteFarBehind(const KernelCall& call) {
   CopyInput(call);
   Words(call)[2 * NumWords(call)] = 5;
@@ -165,7 +165,7 @@ TEST(MemoryAuditTest, FindsAWordBehindAResident) {
   EXPECT_THAT(run.Faults(), HasSubstr("resident 'w' at offset 0 has 20 bytes planned, 24 found"));
 }
 
-// In AddressSanitizer builds a run that is not audited stops at the first stray write.
+// In AddressSanitizer builds a run without audit stops at the first write to unowned memory.
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kStopsAtStrayWrites = true;
 #else
@@ -173,7 +173,7 @@ constexpr bool kStopsAtStrayWrites = false;
 #endif
 
 TEST(MemoryAuditTest, FindsLaterRunsThatWriteIntoGaps) {
-  // Right in the audited run, wrong afterwards: only the scan of the arena can see it.
+  // Correct in the audited run, wrong afterwards: only the scan of the arena can find it.
   static int num_runs = 0;
   num_runs = 0;
   PlantedRun run([](const KernelCall& call) {
@@ -192,7 +192,7 @@ TEST(MemoryAuditTest, FindsLaterRunsThatWriteIntoGaps) {
 }
 
 TEST(MemoryAuditTest, CountsAPeakAboveThePlan) {
-  // The last buffer of the arena has room behind it.
+  // There is free space after the last buffer of the arena.
   PlantedRun run(&WriteOneWordTooMany);
   run.Output(run.Append("planted", "p", run.Input(PlantedRun::kPadded)));
   Executor& executor = run.Run();

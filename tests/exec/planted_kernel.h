@@ -10,7 +10,7 @@
 
 namespace thimble {
 
-// The built-in ops, and "planted": x -> y, shaped alike, run by this kernel.
+// The built-in ops, and "planted": x -> y of the same shape, run by this kernel.
 inline OpRegistry OpsWithPlanted(void (*run)(const KernelCall&), size_t scratch_bytes = 0,
                                  DeviceKind device = DeviceKind::kCpu) {
   Kernel kernel;
@@ -40,7 +40,7 @@ inline void CopyInput(const KernelCall& call) {
 inline float* Words(const KernelCall& call) { return call.Out<float>(0); }
 inline int64_t NumWords(const KernelCall& call) { return call.out_shape(0).elements(); }
 
-// A graph with one planted node, every value in a place of its own and in the order of the values,
+// A graph with one planted node, with separate memory for each value, in the order of the values,
 // executed once with the audit on.
 class PlantedRun {
  public:
@@ -50,7 +50,7 @@ class PlantedRun {
         scratch_bytes_(scratch_bytes),
         device_(device) {}
 
-  // Values of 80 bytes leave room up to the next multiple of 64; values of 128 bytes leave none.
+  // Values of 80 bytes leave a gap up to the next multiple of 64; values of 128 bytes leave none.
   static constexpr int64_t kPadded = 20;
   static constexpr int64_t kFlush = 32;
 

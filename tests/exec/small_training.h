@@ -1,4 +1,4 @@
-// A small network in training, for the tests of the executor: fixed starting point, fixed batches.
+// Training of a small network, for tests of the executor: fixed initial weights, fixed batches.
 #pragma once
 
 #include <cstring>

@@ -68,7 +68,7 @@ struct PoolResult {
   friend bool operator==(const PoolResult&, const PoolResult&) = default;
 };
 
-// So many steps by the references, which know nothing of places in memory.
+// Runs the steps with the references, which are independent of memory placement.
 PoolResult Expected(const Graph& graph, int steps) {
   std::vector<float> pool = Numbers(kElements, 3);
   std::vector<ReferenceTensor<double>> values;
@@ -137,7 +137,8 @@ TEST(VersionsTest, ResultsAreThoseOfTheReferences) {
   }
 }
 
-// A step that makes a version waits for those that read the one before, and they for it.
+// A step that makes a version waits for the readers of the previous one; readers of the new one
+// wait for it.
 TEST(VersionsTest, StepsWaitForTheVersionsTheyTouch) {
   Graph graph;
   const ValueId x = AddValue(graph, "x", {kElements}, Role::kInput);

@@ -45,7 +45,7 @@ TEST(CostTest, SumsPhases) {
   const GraphCost cost = CostOf(graph, ops);
   EXPECT_EQ(cost.forward_flops, 10);
   EXPECT_EQ(cost.step_flops, 30);
-  // An activation that is made in backward is one that is made again.
+  // An activation that is made in backward is a rebuilt one.
   EXPECT_EQ(cost.recompute_flops, 10);
   graph.values[graph.nodes[1].outputs[0].index()].role = Role::kGradient;
   EXPECT_EQ(CostOf(graph, ops).recompute_flops, 0);

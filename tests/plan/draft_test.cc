@@ -80,7 +80,7 @@ TEST_F(DraftTest, AllVersionsLieWhereTheFirstLies) {
   const ValueId m = graph.Find("m.next");
   const auto [last, state] =
       AppendVersions(graph, RandomGraphOps(), w, m, graph.Find("dw"), Phase::kUpdate);
-  std::reverse(graph.carries.begin(), graph.carries.end());  // in whatever order they are noted
+  std::reverse(graph.carries.begin(), graph.carries.end());  // the order of carries does not matter
   draft_ = MakeDraft(graph, RandomGraphOps());
   EXPECT_EQ(draft_.storage[w.index()], graph.Find("w"));
   EXPECT_EQ(draft_.storage[last.index()], graph.Find("w"));

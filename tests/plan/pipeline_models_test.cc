@@ -1,5 +1,5 @@
 // The plans of the built-in networks: near the lower bound, every byte accounted for, every pass
-// worth its place.
+// useful.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// No further from the bytes alive at the fullest step than this: padding and what packing loses.
+// Maximum distance from the live bytes at the peak: padding and losses of packing.
 constexpr double kMaxGap = 0.03;
 
 struct ModelCase {

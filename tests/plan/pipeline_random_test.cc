@@ -1,5 +1,5 @@
 // The whole pipeline on random graphs: plans are correct, deterministic, close to the lower bound,
-// and no pass makes things worse.
+// and no pass increases the arena.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -22,7 +22,7 @@ PlanOptions Without(std::set<std::string> passes) {
   return options;
 }
 
-// A source of graphs and the ops they are made of.
+// A source of graphs, and their ops.
 struct Family {
   const OpRegistry& ops;
   std::function<Graph(std::mt19937&)> make;
@@ -43,7 +43,7 @@ Family Networks() {
           60};
 }
 
-// Sizes rounded up to the alignment: no placement can do with less.
+// With sizes rounded up to the alignment: no placement can use less.
 size_t AlignedBound(const Plan& plan) {
   std::vector<Interval> intervals;
   for (const Placement& placement : plan.placements) {
@@ -133,7 +133,7 @@ TEST_P(PipelineRandomTest, AccountsForEveryByte) {
     const MemoryAccount account = Account(plan);
     EXPECT_EQ(Total(account.at_peak) + account.gap_bytes, plan.arena_bytes);
     EXPECT_LE(account.kept_bytes, Total(account.at_peak));
-    // What is alive is the bound, less the padding between residents.
+    // The live bytes are the bound minus the padding between residents.
     size_t resident_bytes = 0;
     for (const Resident& resident : plan.residents.residents) resident_bytes += resident.size_bytes;
     EXPECT_EQ(Total(account.at_peak) + plan.residents.end_bytes - resident_bytes,

@@ -30,7 +30,7 @@ TEST(PipelineTest, RunsThePassesInThisOrder) {
   std::vector<std::string> names;
   for (const auto& pass : PlanPasses()) {
     names.emplace_back(pass->Info().name);
-    // Kernels are a technique only where some were asked for, which then round differently.
+    // Kernels are a technique only if some were requested, which then round differently.
     const bool asked_for = pass->Info().name == "kernels";
     EXPECT_EQ(pass->Info().exactness, asked_for ? Exactness::kEqual : Exactness::kSameBits)
         << pass->Info().name;

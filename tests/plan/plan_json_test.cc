@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 class PlanJsonTest : public testing::Test {
  protected:
-  // What is wrong with the JSON after a change.
+  // The error message for the JSON after a change.
   template <class Change>
   std::string ErrorAfter(const Change& change) const {
     Json json = json_;
@@ -114,12 +114,12 @@ TEST_F(PlanJsonTest, TornFilesAreRefused) {
   for (size_t length = 0; length + 2 < text.size(); length += 997) {
     const auto torn = ProgramRecordFromJson(std::string_view(text).substr(0, length));
     ASSERT_FALSE(torn.ok()) << length;
-    // The first byte that is missing, or the word before it that ends too early.
-    EXPECT_THAT(torn.error().message, testing::StartsWith("is truncated or not JSON: byte "));
+    // The place of the first missing byte, or of the incomplete word before it.
+    EXPECT_THAT(torn.error().message, testing::StartsWith("is torn or no JSON: byte "));
   }
 }
 
-// Runs that are older than the number have plans without it.
+// Older versions did not write this number.
 TEST_F(PlanJsonTest, WithoutRunsTheFirstPlanIsTheStep) {
   for (Json& plan : json_["plans"]) plan.erase("runs_per_step");
   const auto record = ProgramRecordFromJson(json_.Dump());
@@ -138,7 +138,7 @@ TEST_F(PlanJsonTest, RefusesImpossibleRunsAndArithmetic) {
   EXPECT_THAT(with("runs_per_step", int64_t{1} << 40), HasSubstr("a plan within the size limits"));
   EXPECT_THAT(with("step_flops", int64_t{1} << 62), HasSubstr("a plan within the size limits"));
   EXPECT_THAT(with("forward_flops", -1), HasSubstr("a plan within the size limits"));
-  // Layers add up what their steps do.
+  // Layers sum up the arithmetic of their steps.
   for (const int64_t flops : {int64_t{-1}, INT64_MIN, INT64_MAX, int64_t{1} << 54}) {
     EXPECT_THAT(ErrorAfter([&](Json& json) {
                   for (Json& step : json["plans"][0]["steps"]) step["flops"] = flops;

@@ -1,4 +1,4 @@
-// Planted faults: a correct toy plan, one change that breaks it, and what the verifier must say.
+// Planted faults: a correct toy plan, one change that breaks it, and the expected message.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ inline Placement& ScratchOf(Plan& plan, size_t step) {
   return plan.placements[plan.steps[step].scratch.index()];
 }
 
-// Puts `value` into the buffer of `host`, which then lives as long as both.
+// Puts `value` into the buffer of `host`, whose live range then covers both.
 inline void MoveInto(Plan& plan, std::string_view value, std::string_view host) {
   const LiveRange live = PlaceOf(plan, value).live;
   PlaceOf(plan, value).buffer = PlaceOf(plan, host).buffer;
@@ -63,21 +63,20 @@ inline void MoveInto(Plan& plan, std::string_view value, std::string_view host) 
   buffer.live = {std::min(buffer.live.first, live.first), std::max(buffer.live.end, live.end)};
 }
 
-// The value, or its buffer too, is said to live like this.
+// Sets the live range of the value, or also of its buffer.
 inline void SetLife(Plan& plan, std::string_view value, LiveRange live) {
   PlaceOf(plan, value).live = live;
   BufferOf(plan, value).live = live;
 }
 
-// Lets the step's scratch lie in the buffer of a value: to the layout's own checks that is one
-// buffer.
+// Puts the step's scratch into the buffer of a value: for the layout checks this is one buffer.
 inline void ScratchInto(Plan& plan, size_t step, std::string_view host) {
   plan.steps[step].scratch = PlaceOf(plan, host).buffer;
   Placement& buffer = BufferOf(plan, host);
   buffer.live = {std::min(buffer.live.first, step), std::max(buffer.live.end, step + 1)};
 }
 
-// Lets a node read another value instead, which then lives at least until there.
+// Makes a node read another value instead, whose live range then includes that step.
 inline void ReadInstead(Plan& plan, size_t node, size_t input, std::string_view value) {
   plan.graph.nodes[node].inputs[input] = plan.graph.Find(value);
   const LiveRange live = PlaceOf(plan, value).live;

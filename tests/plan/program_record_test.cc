@@ -85,7 +85,7 @@ TEST_F(ProgramRecordTest, CategoriesAndGapsAreTheArena) {
 }
 
 TEST_F(ProgramRecordTest, AStepIsAllRunsOfItsPlans) {
-  EXPECT_EQ(StepCost(record_).step_flops, 0);  // nobody said that any of them runs
+  EXPECT_EQ(StepCost(record_).step_flops, 0);  // none of them runs in a step
   const Program program =
       PlanGraphs({{"train 3 of 9", TrainingGraph("wrn-10-1", 3, TinyImages()), 3},
                   {"evaluate 2", EvaluationGraph("wrn-10-1", 2, TinyImages())}});

@@ -97,7 +97,7 @@ TEST(ProgramTest, EvaluationOfANetworkFitsIntoTheArenaOfItsTraining) {
   const Plan& evaluate = *program.Find("evaluate");
   EXPECT_EQ(program.arena_bytes, program.Find("train")->arena_bytes);
   EXPECT_LT(evaluate.arena_bytes, program.arena_bytes);
-  // Evaluation needs parameters and statistics, and leaves the optimizer's state alone.
+  // Evaluation needs parameters and statistics, and does not touch the optimizer's state.
   EXPECT_FALSE(evaluate.graph.Find("momentum.conv1.weight").valid());
   EXPECT_NE(evaluate.residents.Find("momentum.conv1.weight"), nullptr);
 }

@@ -1,5 +1,5 @@
-// Random graphs for the tests of the planner: toy ops with all kinds of sizes, and small networks
-// with branches and residual sums.
+// Random graphs for tests of the planner: toy ops with various sizes, and small networks with
+// branches and residual sums.
 #pragma once
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ inline Result<std::vector<Shape>> ResizedShape(const OpCall& call) {
   return std::vector<Shape>{Shape{call.attributes.Int("elements")}};
 }
 
-// The toy ops, and: resize (an output of any size, never in place), mix (as sum2, but y may reuse
+// The toy ops, and: resize (an output of any size, never in place), mix (like sum2, but y may reuse
 // either input).
 inline OpRegistry MakeRandomGraphOps() {
   OpRegistry ops = MakeOps();
@@ -72,7 +72,7 @@ class RandomToyGraph {
   int64_t Below(int64_t limit) { return static_cast<int64_t>(random_()) % limit; }
   const Shape& AnyShape() { return shapes_[static_cast<size_t>(Below(3))]; }
   ValueId Any() {
-    // Mostly a recent one, so that graphs are deep too.
+    // Mostly a recent one, so that graphs become deep.
     const int64_t count = static_cast<int64_t>(values_.size());
     const int64_t back = Below(2) == 0 ? Below(std::min<int64_t>(count, 3)) : Below(count);
     return values_[static_cast<size_t>(count - 1 - back)];
@@ -124,8 +124,8 @@ class RandomToyGraph {
 };
 
 // A training graph of built-in ops: convolutions of several widths and strides, batch norm, relu
-// and sums, each reading any value so far; what nobody reads ends in a linear head, and all heads
-// are added up.
+// and sums, each reading any value so far; unused values end in a linear head, and all heads are
+// added up.
 class RandomNetwork {
  public:
   RandomNetwork(std::mt19937& random, size_t num_layers) : random_(random) {

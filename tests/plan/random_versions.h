@@ -1,5 +1,5 @@
-// Random graphs whose persistent values change several times in a step, and what their values are:
-// symbols, so that a node that reads a version which was overwritten shows.
+// Random graphs whose persistent values change several times in a step, and symbols for their
+// values, which show if a node reads a version that was overwritten.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 
 namespace thimble::toy {
 
-// A graph of toy nodes that read any value, versions of `w` among them; `w` and `m` change up to
-// four times: now and then in forward, mostly in backward, sometimes in the update.
+// A graph of toy nodes that read any value, including versions of `w`; `w` and `m` change up to
+// four times: rarely in forward, mostly in backward, sometimes in the update.
 class RandomVersionedGraph {
  public:
   RandomVersionedGraph(std::mt19937& random, size_t num_nodes) : random_(random) {
@@ -60,7 +60,7 @@ class RandomVersionedGraph {
 
   void AppendNextVersions(Phase phase) {
     const ValueId dw = values_[Below(values_.size())];
-    if (Below(4) == 0) {  // from nothing of the version before
+    if (Below(4) == 0) {  // independent of the previous version
       const auto appended = AppendCarryingNode(
           graph_, RandomGraphOps(), {.op = "copy", .inputs = {dw}, .phase = phase}, {w_});
       THIMBLE_CHECK(appended.ok(), "{}", appended.error().message);
@@ -73,12 +73,12 @@ class RandomVersionedGraph {
   std::mt19937& random_;
   Graph graph_;
   ValueId w_, m_;                // their last versions
-  std::vector<ValueId> values_;  // that a node may read, beside w
+  std::vector<ValueId> values_;  // that a node may read, in addition to w
 };
 
-// Runs the nodes in this order, where all versions of a persistent value lie in one place and hold
-// what was written there last. Returns what was computed for each value, by name, and what lies in
-// each place after the last node.
+// Runs the nodes in this order. All versions of a persistent value share one place, which holds
+// what was written last. Returns the symbol of each value, by name, and the contents of each place
+// after the last node.
 inline std::map<std::string, std::string> ComputeSymbols(const Graph& graph,
                                                          const std::vector<NodeId>& order) {
   std::map<std::string, std::string> computed;
@@ -86,7 +86,7 @@ inline std::map<std::string, std::string> ComputeSymbols(const Graph& graph,
   for (size_t i = 0; i < graph.values.size(); ++i) {
     if (!graph.values[i].producer.valid()) places[ValueId(i)] = graph.values[i].name;
   }
-  // Expressions get numbers, the same for the same: written out they would grow without bounds.
+  // Equal expressions have equal numbers: written out they would grow without limit.
   static std::map<std::string, size_t> numbers;
   for (NodeId id : order) {
     const Node& node = graph.node(id);
@@ -105,7 +105,7 @@ inline std::map<std::string, std::string> ComputeSymbols(const Graph& graph,
   return computed;
 }
 
-// What `actual` computed for the values that `expected` has; it may have rebuilt ones beside them.
+// What `actual` computed for the values in `expected`; it may also have rebuilt values.
 inline std::map<std::string, std::string> OnlyNamesOf(
     const std::map<std::string, std::string>& expected,
     const std::map<std::string, std::string>& actual) {

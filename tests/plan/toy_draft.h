@@ -1,5 +1,5 @@
-// Drafts for the tests of single passes: the graph in the order in which it was built, every value
-// in a storage of its own, kernels chosen.
+// Drafts for tests of single passes: the graph in the order in which it was built, separate storage
+// for every value, kernels chosen.
 #pragma once
 
 #include <algorithm>
@@ -27,7 +27,7 @@ inline PlanDraft MakeDraft(const Graph& graph, const OpRegistry& ops) {
   return draft;
 }
 
-// Bytes alive at the fullest step, counted value by value and step by step.
+// Bytes alive at the peak, counted value by value and step by step.
 inline size_t CountLivePeak(const PlanDraft& draft) {
   const Graph& graph = draft.graph;
   const size_t num_steps = draft.order.size();
@@ -64,7 +64,7 @@ inline size_t CountLivePeak(const PlanDraft& draft) {
   return peak;
 }
 
-// Plans one graph above its own persistent values; aborts where that fails.
+// Plans one graph above its own persistent values; aborts on failure.
 inline Plan PlanToy(const Graph& graph, const OpRegistry& ops, const PlanOptions& options = {}) {
   auto program = PlanProgram({{"toy", graph}}, ops, {}, options);
   THIMBLE_CHECK(program.ok(), "{}\n{}", program.error().message, ToString(graph));

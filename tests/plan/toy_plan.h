@@ -1,5 +1,5 @@
-// Ops, graphs and plans for the tests of the plan verifier: as small as can be, and made without
-// the planners. Every buffer has its own place, so that a test knows exactly which fault it plants.
+// Ops, graphs and plans for tests of the plan verifier: as small as possible, and made without the
+// planners. Every buffer has its own offset, so that a test knows exactly which fault it plants.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ std::vector<Kernel> MakeKernels() {
           MakeKernel<Type>("toy_picky", DeviceKind::kCpu, &Declines)};
 }
 
-// copy: never in place. sum2: y may reuse a, not b. blur: wants scratch. update: both outputs may
+// copy: never in place. sum2: y may reuse a, not b. blur: needs scratch. update: both outputs may
 // reuse their old versions. split: two outputs.
 inline OpRegistry MakeOps() {
   const auto two = [](const OpCall& call) -> Result<std::vector<Shape>> {
@@ -120,7 +120,7 @@ inline Graph MakeTrainingGraph(const OpRegistry& ops) {
   return graph;
 }
 
-// Where a value is written and last used, nodes running in their order.
+// The steps at which a value is written and last used, with nodes in graph order.
 inline LiveRange LifeOf(const Graph& graph, ValueId id) {
   const NodeId producer = graph.value(id).producer;
   LiveRange live{producer.valid() ? producer.index() : 0, 1};
@@ -143,7 +143,7 @@ class NaivePlanner {
     plan_.values.resize(plan_.graph.values.size());
   }
 
-  // Residents first, with one that this graph knows nothing of; then every value; then scratch.
+  // Residents first, with one that this graph does not use; then every value; then scratch.
   Plan Run() {
     PlaceResidents();
     for (size_t i = 0; i < plan_.graph.values.size(); ++i) PlaceValue(ValueId(i));

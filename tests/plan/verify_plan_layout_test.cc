@@ -1,5 +1,5 @@
 // Faults of sizes, offsets and live ranges, planted in a correct plan: VerifyPlan finds each one
-// before it plays a step, and names what lies wrong.
+// before it simulates a step, and names it.
 #include "thimble/plan/verify_plan_layout.h"
 
 #include <gtest/gtest.h>

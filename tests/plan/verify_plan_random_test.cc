@@ -1,5 +1,5 @@
-// Random graphs, correct plans of them, and random changes of where things lie. Whether a change
-// does harm is decided by carrying the plan out, byte by byte; VerifyPlan must say the same.
+// Random graphs, correct plans of them, and random changes of the layout. Executing the plan byte
+// by byte shows whether a change breaks it; VerifyPlan must agree.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ Graph MakeRandomGraph(std::mt19937& random) {
   return graph;
 }
 
-// The same plan with the planner's offsets instead of one place for each buffer.
+// The same plan with the planner's offsets instead of a separate offset for each buffer.
 void Compact(Plan& plan) {
   std::vector<Interval> intervals;
   for (const Placement& placement : plan.placements) {
@@ -62,13 +62,13 @@ void Compact(Plan& plan) {
   plan.arena_bytes = plan.residents.end_bytes + offsets.peak_bytes;
 }
 
-// Carries a plan out: each byte holds the number of the value written there last.
+// Executes a plan: each byte holds the number of the value written there last.
 class Execution {
  public:
   explicit Execution(const Plan& plan) : plan_(plan), arena_(plan.arena_bytes, kNothing) {}
 
-  // Whether all reads find what they should. Kernels may do everything their contract allows: fill
-  // the scratch before they read, write outputs before they have read all inputs.
+  // Whether all reads find the right values. Kernels do everything that their contract allows: they
+  // fill the scratch before they read, and write outputs before they have read all inputs.
   bool GoesWell() {
     for (size_t i = 0; i < plan_.values.size(); ++i) {
       if (!plan_.graph.values[i].producer.valid()) Write(ValueId(i));
@@ -133,7 +133,7 @@ class Execution {
     return Holds(scratch.offset, scratch.size_bytes, kScratch);
   }
 
-  // By an output that may be computed in the input's place and shares its buffer.
+  // By an output that may overwrite the input and shares its buffer.
   bool IsReplaced(const Node& node, size_t input) const {
     for (size_t output = 0; output < node.outputs.size(); ++output) {
       if (plan_.values[node.outputs[output].index()].buffer ==
@@ -156,7 +156,7 @@ BufferId AnyOrdinaryBuffer(std::mt19937& random, const Plan& plan) {
   }
 }
 
-// Moves one buffer to any aligned place above the residents.
+// Moves one buffer to a random aligned offset above the residents.
 void MoveABuffer(std::mt19937& random, Plan& plan) {
   Placement& buffer = plan.placements[AnyOrdinaryBuffer(random, plan).index()];
   const size_t room = plan.arena_bytes - plan.residents.end_bytes - buffer.size_bytes;
@@ -164,7 +164,7 @@ void MoveABuffer(std::mt19937& random, Plan& plan) {
       plan.residents.end_bytes + random() % (room / kArenaAlignment + 1) * kArenaAlignment;
 }
 
-// Lets one value live in the buffer of another.
+// Puts one value into the buffer of another.
 void ShareABuffer(std::mt19937& random, Plan& plan) {
   std::vector<std::string> names;
   for (const Value& value : plan.graph.values) {
@@ -174,8 +174,8 @@ void ShareABuffer(std::mt19937& random, Plan& plan) {
   MoveInto(plan, value, names[random() % names.size()]);
 }
 
-// Lets two steps of one phase change places. Everything lives all the time, so that only what the
-// bytes hold can be wrong.
+// Swaps two steps of one phase. Everything is alive all the time, so that only the contents of
+// bytes can be wrong.
 void SwapSteps(std::mt19937& random, Plan& plan) {
   for (ValuePlace& place : plan.values) place.live = {0, plan.steps.size()};
   for (Placement& placement : plan.placements) placement.live = {0, plan.steps.size()};

@@ -1,6 +1,6 @@
-// VerifyPlan accepts a correct plan and finds every fault of playing that is planted in one, with a
-// message that names step and values. Faults that need no playing: verify_plan_layout_test.cc;
-// random ones: verify_plan_random_test.cc.
+// VerifyPlan accepts a correct plan and finds every planted fault of its simulation, with a message
+// that names step and values. Faults of the layout: verify_plan_layout_test.cc; random faults:
+// verify_plan_random_test.cc.
 #include "thimble/plan/verify_plan.h"
 
 #include <gtest/gtest.h>
@@ -219,7 +219,7 @@ Plan VersionsPlan() {
   return NaivePlanner(std::move(graph)).Run();
 }
 
-// Lets two steps change places, and everything live where it is needed then.
+// Swaps two steps and adjusts all live ranges.
 void SwapSteps(Plan& plan, size_t a, size_t b) {
   std::swap(plan.steps[a], plan.steps[b]);
   for (size_t value = 0; value < plan.values.size(); ++value) {
@@ -235,7 +235,7 @@ TEST(VerifyPlanTest, AcceptsSeveralVersionsInOnePlace) {
 
 TEST(VerifyPlanTest, RejectsReadingAVersionThatWasOverwritten) {
   Plan plan = VersionsPlan();
-  SwapSteps(plan, 3, 4);  // needs d2, which is not there yet
+  SwapSteps(plan, 3, 4);  // needs d2, which is not written yet
   ExpectRejected(plan, "step 3 (node 4, update): reads 'd2'");
   plan = VersionsPlan();
   plan.graph.nodes[4].inputs[2] = plan.graph.Find("d1");

@@ -1,5 +1,5 @@
-// State that changes several times in a step, through all of the planner: whatever the passes do,
-// every node reads the versions that it reads in the graph.
+// State that changes several times in a step, in the whole planner: after all passes every node
+// still reads the versions that it reads in the graph.
 #include <gtest/gtest.h>
 
 #include "tests/plan/random_versions.h"
@@ -30,7 +30,7 @@ PlanOptions Asking(const std::string& recompute) {
 
 class VersionsTest : public testing::Test {
  protected:
-  // Calls `visit` with random graphs and what their values are.
+  // Calls `visit` with random graphs and the symbols of their values.
   template <class Visit>
   static void ForEachGraph(uint32_t count, size_t most_nodes, const Visit& visit) {
     for (uint32_t seed = 0; seed < count && !HasFailure(); ++seed) {
@@ -78,7 +78,7 @@ TEST_F(VersionsTest, EveryPlanReadsTheSameVersions) {
   EXPECT_GT(rebuilt, 500U);
 }
 
-// All schedules of the class that OptimalSchedules searches, whatever they cost.
+// All schedules of the class that OptimalSchedules searches, at any cost.
 std::vector<RebuildSchedule> AllSchedules(const Stretches& stretches, const Chain& chain, size_t s,
                                           size_t t) {
   const auto join = [](RebuildSchedule steps, const RebuildSchedule& more) {
@@ -104,7 +104,7 @@ std::vector<RebuildSchedule> AllSchedules(const Stretches& stretches, const Chai
   return all;
 }
 
-// And all that keep some of the values and rebuild the others.
+// Also all schedules that keep some of the values and rebuild the others.
 std::vector<RebuildSchedule> AllThatKeep(const Graph& graph, const Chain& chain) {
   std::vector<size_t> droppable;
   for (size_t v = 0; v < chain.values.size(); ++v) {
@@ -175,7 +175,8 @@ TEST_F(VersionsTest, LayersThatAreUpdatedOneAfterTheOtherAreRebuiltAsBefore) {
 }
 
 TEST_F(VersionsTest, WhatIsNeededAfterAnUpdateIsKept) {
-  // The gradient of the first layer reads what the last one gave, when all weights but one are new.
+  // The gradient of the first layer reads the last layer's output, when all weights but one are
+  // new.
   Graph graph = LayersWithUpdates(4);
   graph.outputs =
       Append(graph, Ops(), "mix", {graph.outputs[0], graph.Find("y2")}, {"late"}, Phase::kBackward);
@@ -201,8 +202,8 @@ TEST_F(VersionsTest, WhatForwardOverwritesIsNeverReadAgain) {
   EXPECT_EQ(chain.values[b.index()].kind, ChainValue::Kind::kForward);
 }
 
-// An update stands behind the last reader of the weight, and not later: gradients of weights do not
-// pile up.
+// An update comes right after the last reader of the weight, so that gradients of weights do not
+// accumulate.
 TEST_F(VersionsTest, LateOrderUpdatesAWeightOnceItIsReadForTheLastTime) {
   const Graph graph = UpdateInBackward(TrainingGraph("wrn-10-1", 2));
   const PlanDraft draft = MakeDraft(graph, BuiltinOps());

@@ -13,10 +13,10 @@ using testing::ElementsAre;
 constexpr size_t kAlignment = 64;
 
 TEST(MoveApart, ToWhereNobodyWas) {
-  // The third lies where the first has just been; the second is long gone.
+  // The third reuses the bytes of the first immediately; the second ended long before.
   const std::vector<Interval> intervals = {{64, {4, 6}}, {64, {0, 1}}, {64, {6, 8}}};
   EXPECT_EQ(MissingRest(intervals, std::vector<size_t>{0, 64, 0}, 4), 4U);
-  // The first goes there, and the second away from it.
+  // The first moves there, and the second away from it.
   EXPECT_THAT(MoveApart(intervals, {0, 64, 0}, kAlignment, 4), ElementsAre(64, 0, 0));
   EXPECT_EQ(MissingRest(intervals, std::vector<size_t>{64, 0, 0}, 4), 0U);
 }
@@ -29,7 +29,7 @@ TEST(MoveApart, StaysWhereNothingIsBetter) {
 }
 
 TEST(MoveApart, ForRestBeforeAsWellAsAfter) {
-  // Between the other two there is room above.
+  // Between the other two there is free space above.
   const std::vector<Interval> intervals = {{64, {0, 2}}, {64, {2, 4}}, {128, {8, 9}}};
   EXPECT_THAT(MoveApart(intervals, {0, 0, 0}, kAlignment, 3), ElementsAre(64, 0, 0));
 }

@@ -18,7 +18,7 @@ TEST(PackItemsTest, LowestTakesTheFirstPlaceThatIsFree) {
 }
 
 TEST(PackItemsTest, TightestPrefersTheSmallestHole) {
-  // Holes under item 4 at moment 1: 192 bytes at 0, and 64 between 256 and a lid.
+  // Holes under item 4 at moment 1: 192 bytes at 0, and 64 bytes at 256 below another item.
   const std::vector<PackItem> items = {{192, 0, 1}, {64, 0, 2}, {64, 0, 1}, {64, 0, 2}, {64, 1, 2}};
   Packing packing;
   const std::vector<uint32_t> order = {0, 1, 2, 3, 4};

@@ -1,5 +1,5 @@
-// The offset planner against an independent checker, brute force and a run in time order. The
-// checker is itself tested with planted bad layouts.
+// Compares the offset planner with an independent checker, brute force and a simulation. The
+// checker itself is tested with planted bad layouts.
 #include "thimble/plan/memory/place_intervals.h"
 
 #include <fmt/format.h>
@@ -35,7 +35,7 @@ Intervals MakeRandom(std::mt19937& random, const RandomShape& shape) {
   return intervals;
 }
 
-// Looks at all pairs, with its own idea of overlap: the two share a step and a byte.
+// Examines all pairs, with its own definition of overlap: the two share a step and a byte.
 std::optional<std::string> FindFault(const Intervals& intervals, const OffsetPlan& plan,
                                      size_t alignment) {
   if (plan.offsets.size() != intervals.size()) return "wrong number of offsets";
@@ -77,7 +77,7 @@ size_t FullestStep(const Intervals& intervals, size_t alignment) {
   return fullest;
 }
 
-// Whether interval `i` can lie at the offset beside the intervals placed so far.
+// Whether interval `i` can be placed at the offset without overlapping those placed so far.
 bool IsFree(const Intervals& intervals, size_t i, size_t offset, std::span<const size_t> placed,
             const std::vector<size_t>& offsets) {
   return std::none_of(placed.begin(), placed.end(), [&](size_t other) {
@@ -88,7 +88,7 @@ bool IsFree(const Intervals& intervals, size_t i, size_t offset, std::span<const
   });
 }
 
-// The smallest peak there is: the lowest free place for each interval, in every order.
+// The smallest possible peak: the lowest free offset for each interval, in every order.
 size_t SmallestPeak(const Intervals& intervals) {
   std::vector<size_t> order(intervals.size());
   std::iota(order.begin(), order.end(), 0);
@@ -107,7 +107,7 @@ size_t SmallestPeak(const Intervals& intervals) {
   return smallest;
 }
 
-// Writes each interval's number at its birth and reads it at its death.
+// Writes each interval's number when it starts and reads it when it ends.
 std::optional<std::string> RunInTimeOrder(const Intervals& intervals, const OffsetPlan& plan) {
   std::vector<size_t> arena(plan.peak_bytes, SIZE_MAX);
   size_t last = 0;
@@ -182,7 +182,7 @@ TEST(PlaceIntervalsTest, EightIntervalsReachTheBoundOrTheSmallestPeak) {
 }
 
 TEST(PlaceIntervalsTest, MirroredLivesReachTheBound) {
-  // Forward values die in the opposite order of their birth, each backward step has a gradient.
+  // Forward values end in the opposite order of their start, each backward step has a gradient.
   Intervals intervals;
   const size_t layers = 40;
   for (size_t layer = 0; layer < layers; ++layer) {
@@ -226,7 +226,7 @@ TEST(PlaceIntervalsDeathTest, RejectsAnAlignmentThatIsNoPowerOfTwo) {
 }
 
 TEST(PlaceIntervalsTest, WorkIsBounded) {
-  // Some 0.2 s on an idle core; the limit is for machines that are slow, busy or run a sanitizer.
+  // About 0.2 s on an idle core; the limit allows for slow or busy machines and sanitizers.
   std::mt19937 random(1);
   const Intervals intervals = MakeRandom(random, {2000, 1000, 300, 100000});
   const auto begin = std::chrono::steady_clock::now();

@@ -18,7 +18,7 @@ TEST(SkylineOrderTest, TakesThePreferredItemFirst) {
 }
 
 TEST(SkylineOrderTest, FillsTheLowestValleyBeforeItGoesUp) {
-  // 0 covers all; 1 stands on its left half; then 3 fits beside it, 2 only on top of both.
+  // 0 covers all; 1 is on its left half; then 3 fits next to it, 2 only on top of both.
   const std::vector<PackItem> items = {{64, 0, 4}, {64, 0, 2}, {64, 1, 3}, {64, 2, 4}};
   EXPECT_EQ(MakeSkylineOrder(items, ValleyChoice::kLongest), (Order{0, 1, 3, 2}));
 }

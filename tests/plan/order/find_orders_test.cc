@@ -10,7 +10,7 @@
 namespace thimble::toy {
 namespace {
 
-// How good they are: tests/plan/passes/order_test.cc. That they respect versions:
+// Their quality is tested in tests/plan/passes/order_test.cc, that they respect versions in
 // tests/plan/versions_test.cc.
 TEST(FindOrders, HaveEveryNodeOnceAndPhasesApart) {
   for (uint32_t seed = 0; seed < 100; ++seed) {
@@ -32,7 +32,7 @@ TEST(FindOrders, HaveEveryNodeOnceAndPhasesApart) {
   }
 }
 
-// A forward node that reads what backward makes never runs.
+// A forward node that reads a value made in backward never runs.
 TEST(FindOrders, GreedyOnesAreLeftOutWherePhasesContradictTheDataFlow) {
   Graph graph = MakeTrainingGraph(RandomGraphOps());
   graph.nodes[0].phase = Phase::kBackward;

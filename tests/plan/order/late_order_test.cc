@@ -58,7 +58,7 @@ TEST(LateOrder, AShortcutIsFollowedAfterTheOtherBranch) {
   const std::string block = "block2.layer.0.";
   EXPECT_LT(at("batch_norm_grad " + block + "bn2"),
             at("conv2d_grad_input " + block + "convShortcut"));
-  // Both weight gradients that read the norm's output come before it has to make room.
+  // Both weight gradients that read the norm's output come before it is overwritten.
   const auto inputs = std::min(at("conv2d_grad_input " + block + "conv1"),
                                at("conv2d_grad_input " + block + "convShortcut"));
   EXPECT_LT(at("conv2d_grad_weight " + block + "conv1"), inputs);

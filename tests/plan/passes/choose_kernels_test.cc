@@ -70,11 +70,11 @@ TEST_F(ChooseKernelsTest, TakesAKernelWithAnOptionOnlyWhenAsked) {
   EXPECT_EQ(draft_.kernels.at(0).kernel, 1U);
 }
 
-// Little scratch must not turn into other bits.
+// Too little scratch must not lead to other bits.
 TEST_F(ChooseKernelsTest, AKernelThatWasAskedForNeedsItsScratch) {
   options_.limits = {2, 1 << 10};
   options_.kernel_options = {"rough"};
-  const auto refused = Choose({kRough, kAny}, 8);  // asks for eight bytes more than the limit
+  const auto refused = Choose({kRough, kAny}, 8);  // needs eight bytes more than the limit
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(refused.error().message, HasSubstr("layer 'the layer'"));
   EXPECT_THAT(refused.error().message, HasSubstr("--scratch"));

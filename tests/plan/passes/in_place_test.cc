@@ -8,7 +8,7 @@
 namespace thimble::toy {
 namespace {
 
-// Toy ops: mix may compute over either input, sum2 over its first, copy over none.
+// Toy ops: mix may overwrite either input, sum2 its first, copy none.
 class InPlaceTest : public testing::Test {
  protected:
   ValueId Op(std::string_view op, std::vector<ValueId> inputs, Phase phase = Phase::kForward) {
@@ -73,7 +73,7 @@ TEST_F(InPlaceTest, KeepsWhatIsReadLater) {
 }
 
 TEST_F(InPlaceTest, KeepsABufferWhoseOtherValueIsReadLater) {
-  const ValueId b = Op("mix", {a_, w_});  // takes over a
+  const ValueId b = Op("mix", {a_, w_});  // overwrites a
   const ValueId c = Op("mix", {b, w_});
   Op("copy", {b});
   EXPECT_TRUE(Together(a_, b));
@@ -160,7 +160,7 @@ TEST_F(InPlaceTest, CountsWhatItDid) {
   PlanDraft draft = MakeDraft(graph_, RandomGraphOps());
   const auto what = MakeInPlacePass()->Run(draft, RandomGraphOps(), {});
   ASSERT_TRUE(what.ok());
-  EXPECT_EQ(*what, "2 values computed in place");  // carried ones are not the pass's work
+  EXPECT_EQ(*what, "2 values computed in place");  // carried values do not count
   EXPECT_EQ(draft.storage, Share());
 }
 

@@ -24,7 +24,7 @@ bool Reads(const Node& node, ValueId id) {
   return std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end();
 }
 
-// Whether `id` may run once `done` have.
+// Whether `id` may run after the nodes in `done`.
 bool MayRun(const Graph& graph, const std::vector<bool>& done, NodeId id) {
   const Node& node = graph.node(id);
   for (ValueId input : node.inputs) {
@@ -84,7 +84,7 @@ std::vector<NodeId> OrderOf(const PlanDraft& draft, const PlanOptions& options =
 }
 
 Graph BranchesOneAfterTheOther() {
-  // Four large values made first, each made small afterwards: better one at a time.
+  // Four large values are made first, then each is reduced: one at a time is better.
   Graph graph;
   const ValueId x = AddInput(graph, "x", Role::kInput, {4});
   const auto resize = [&](ValueId value, int64_t elements) {
@@ -112,14 +112,14 @@ TEST(OrderTest, SaysWhatItDid) {
   PlanDraft draft = MakeDraft(BranchesOneAfterTheOther(), Ops());
   EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(),
             "greedy: the node that adds the fewest bytes runs first");
-  // What it made cannot be made better by itself.
+  // Running the pass on its own result changes nothing.
   EXPECT_EQ(MakeOrderPass()->Run(draft, Ops(), {}).value(),
             "no other order keeps fewer bytes alive");
 }
 
 TEST(OrderTest, LooksOneNodeAhead) {
-  // The large value is gone again after the next node, so it goes before the smaller one that
-  // stays.
+  // The large value is released after the next node, so it comes before the smaller one that is
+  // kept.
   Graph graph;
   const ValueId x = AddInput(graph, "x", Role::kInput, {4});
   const auto resize = [&](ValueId value, int64_t elements) {

@@ -12,7 +12,7 @@ TEST(PlacementTest, GivesEveryBufferAnOffset) {
   PlanDraft draft = MakeDraft(MakeTrainingGraph(RandomGraphOps()), RandomGraphOps());
   const auto what = MakePlacementPass()->Run(draft, RandomGraphOps(), {});
   ASSERT_TRUE(what.ok());
-  // At the peak three buffers of 96 bytes, each up to a multiple of 64.
+  // At the peak three buffers of 96 bytes, each rounded up to a multiple of 64.
   EXPECT_EQ(*what, "placed in 384 bytes; 288 are alive at the peak");
   const auto buffers = Buffers(draft);
   ASSERT_TRUE(draft.offsets);

@@ -30,7 +30,7 @@ PlanDraft PlacedDraft() {
 
 struct Reuse {
   size_t peak_bytes = 0;
-  size_t at_once = 0;  // pairs of buffers, one of which takes bytes of the other within two steps
+  size_t at_once = 0;  // pairs of buffers of which one reuses bytes of the other within two steps
   size_t overlaps = 0;
 };
 

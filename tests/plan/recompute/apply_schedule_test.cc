@@ -32,7 +32,7 @@ TEST(ApplySchedule, WhatRunsAgainIsANodeOfItsOwn) {
   EXPECT_EQ(node.phase, Phase::kBackward);
   EXPECT_EQ(node.inputs, std::vector<ValueId>{toy.a});
   EXPECT_EQ(applied.graph.value(again).role, Role::kActivation);
-  // Backward reads the new one, forward the old one.
+  // Backward reads the new copy, forward the old one.
   EXPECT_EQ(applied.graph.node(applied.graph.value(toy.db).producer).inputs[1], again);
   EXPECT_EQ(applied.graph.node(applied.graph.value(toy.c).producer).inputs[0], toy.b);
   EXPECT_EQ(applied.kernels.size(), applied.graph.nodes.size());

@@ -1,6 +1,5 @@
-// All schedules of the class that OptimalSchedules searches (optimal.h), one by one: each is played
-// step by step with sets of values, from the chain's nodes and stages alone. And the free optimum:
-// the least work of any schedule whatsoever, by searching all states.
+// All schedules of the class that OptimalSchedules searches (optimal.h), one by one: each is
+// simulated step by step with sets of values, using only the chain's nodes and stages.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +103,7 @@ class EveryScheduleOfTheClass {
     return bytes;
   }
 
-  // Forward nodes of stage k that its own backward steps need, from nothing of that stage.
+  // Forward nodes of stage k that its own backward steps need if no value of that stage exists.
   Values NeededInBackward(size_t k) const {
     Values values;
     for (size_t b = 0; b < chain_.backward.size(); ++b) {
@@ -133,7 +132,7 @@ class EveryScheduleOfTheClass {
                        [&](ValueId v) { return needed.count(v) > 0; });
   }
 
-  // What the problem (i, t) needs of the stages in front of it.
+  // The values that the problem (i, t) needs from earlier stages.
   Values EntryOf(size_t i, size_t t) const {
     Values entry;
     const auto add = [&](const std::vector<ValueId>& inputs) {
@@ -153,7 +152,7 @@ class EveryScheduleOfTheClass {
     return entry;
   }
 
-  // Runs the forward nodes [s, i) that lead to `wanted`, all in the first pass.
+  // Runs the forward nodes of [s, i) that `wanted` needs; in the first pass all of them.
   void PlayForward(size_t s, size_t i, size_t t, const Values& wanted, const Values& held,
                    State& state) const {
     std::vector<size_t> nodes;
@@ -199,7 +198,7 @@ class EveryScheduleOfTheClass {
     }
   }
 
-  // The backward steps of stage s; values of the stage are there, or rebuilt right before the first
+  // The backward steps of stage s; values of the stage exist, or are rebuilt right before the first
   // step that reads them.
   void PlayBackward(size_t s, bool saved, const Values& held, State& state) const {
     struct Step {
@@ -321,7 +320,7 @@ class EveryScheduleOfTheClass {
     return held;
   }
 
-  // Every way to solve (s, t) with these values held; `next` goes on behind it.
+  // Every way to solve (s, t) with these values held; `next` continues after it.
   void Solve(size_t s, size_t t, const Values& held, const State& state, const Next& next) {
     if (s == t) {
       State after = state;

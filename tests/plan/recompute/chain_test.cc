@@ -65,7 +65,7 @@ TEST(Chain, NeighboursAreJoinedWhereThereAreTooMany) {
   const toy::ToyChain toy;
   const Chain chain = MakeChain(toy.draft, toy::RandomGraphOps(), {}, 2).value();
   ASSERT_EQ(chain.num_stages, 2U);
-  // One value crosses behind a and behind c, two behind b: the first of the narrow cuts stays.
+  // One value crosses after a and after c, two after b: the first of the narrow cuts is kept.
   EXPECT_EQ(chain.stage_of_forward, (std::vector<size_t>{0, 1, 1, 1}));
 }
 
@@ -79,7 +79,7 @@ TEST(Chain, WithoutBackwardThereAreNoStages) {
   EXPECT_EQ(chain.forward.size(), 1U);
 }
 
-// A norm whose statistics stay is rebuilt from them, with less work than it took.
+// A norm whose statistics are kept is rebuilt from them, with less work than the first time.
 TEST(Chain, NormsAreRebuiltFromTheirStatistics) {
   std::mt19937 random(3);
   Graph graph = toy::RandomNetwork(random, 6).Take(true);

@@ -1,6 +1,6 @@
-// The least work of any schedule of a tiny chain: forward nodes whenever their inputs are there,
-// values dropped whenever one likes, only the order of backward steps fixed. Found by searching all
-// sets of values.
+// The least work of any schedule of a tiny chain: forward nodes may run whenever their inputs
+// exist, values may be dropped at any time, and only the order of backward steps is fixed. Found by
+// searching all sets of values.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class FreeOptimum {
 
   size_t num_values() const { return values_.size(); }
 
-  // Work beyond one run of each node, within a limit on the peak; infinite where nothing fits.
+  // Work in addition to one run of each node, within a limit on the peak; infinite if nothing fits.
   double LeastWork(size_t limit_bytes) const {
     using Entry = std::tuple<double, uint32_t, size_t>;  // work, mask, backward steps done
     const size_t num_masks = size_t{1} << values_.size();
@@ -95,7 +95,7 @@ class FreeOptimum {
     return bytes;
   }
 
-  // With nothing dropped, and with each input dropped that an output may be written over.
+  // With nothing dropped, and with each input dropped that an output may overwrite.
   template <class Reach>
   void TryRun(const Run& run, uint32_t mask, size_t done, size_t limit_bytes, Reach reach) const {
     size_t bytes = AliveBytes(mask, done) + run.scratch_bytes;

@@ -82,7 +82,7 @@ TEST(OptimalSchedules, EqualBruteForceOnRandomNetworks) {
   }
 }
 
-// Backward overwrites what forward reads: some values cannot be rebuilt.
+// Backward overwrites values that forward reads, so some values cannot be rebuilt.
 TEST(OptimalSchedules, EqualBruteForceOnGraphsWithVersions) {
   for (int seed = 0; seed < 150; ++seed) {
     std::mt19937 random(static_cast<uint32_t>(seed));
@@ -93,7 +93,7 @@ TEST(OptimalSchedules, EqualBruteForceOnGraphsWithVersions) {
   }
 }
 
-// What the trade-offs promise is what the drafts have: the model may only err on the safe side.
+// Drafts have the bytes that the trade-offs promise; the model may only be too high.
 TEST(OptimalSchedules, DraftsKeepTheirPromise) {
   for (int seed = 0; seed < 40; ++seed) {
     std::mt19937 random(static_cast<uint32_t>(seed));
@@ -144,11 +144,11 @@ TEST(OptimalSchedules, FewerBytesTakeMoreWork) {
     EXPECT_LT(tradeoffs[i].work, tradeoffs[i - 1].work);
   }
   EXPECT_EQ(tradeoffs.back().work, 0);
-  // Stages run again more than once where memory is short.
+  // With little memory, stages run again more than once.
   EXPECT_GT(tradeoffs.front().work, 9 * setting.chain.reruns[0].work);
 }
 
-// How much the class gives away: docs/techniques/recompute.md has the figures that this prints.
+// How far the class is from the optimum: prints the figures in docs/techniques/recompute.md.
 TEST(OptimalSchedules, AreCloseToTheFreeOptimumOfTinyGraphs) {
   int points = 0;
   int equal = 0;

@@ -32,7 +32,7 @@ TEST(RebuildSchedule, DroppedValuesAreRebuiltRightBeforeTheyAreRead) {
   std::vector<bool> kept(toy.chain.values.size(), true);
   kept[toy.b.index()] = kept[toy.c.index()] = false;
   const RebuildSchedule schedule = ScheduleKeeping(toy.graph(), toy.chain, kept);
-  // c wants b: both run before dc; b stays for db.
+  // c needs b: both run before dc; b is kept for db.
   const RebuildSchedule expected = {{false, 0}, {false, 1}, {false, 2}, {false, 3}, {false, 1},
                                     {false, 2}, {true, 0},  {true, 1},  {true, 2}};
   EXPECT_EQ(schedule, expected);
@@ -51,7 +51,7 @@ class NamedSchedules : public ::testing::Test {
     draft_ = toy::MakeDraft(TrainingGraph("wrn-16-1", 2), BuiltinOps());
     chain_ = MakeChain(draft_, BuiltinOps(), {}).value();
   }
-  // Ops and layers of what runs again.
+  // Ops and layers of the nodes that run again.
   std::vector<std::string> Again(const RecomputeSpec& spec) const {
     std::vector<std::string> nodes;
     const RebuildSchedule schedule = MakeNamedSchedule(draft_.graph, BuiltinOps(), chain_, spec);
@@ -68,14 +68,14 @@ class NamedSchedules : public ::testing::Test {
 
 TEST_F(NamedSchedules, CheapRebuildsNormsOnly) {
   const auto nodes = Again({.kind = RecomputeKind::kCheap});
-  EXPECT_EQ(nodes.size(), 12U);  // two in each of six blocks; nobody reads what the head's gave
+  EXPECT_EQ(nodes.size(), 12U);  // two in each of six blocks; the head's output is not read
   for (const std::string& node : nodes) EXPECT_EQ(node.rfind("batch_norm ", 0), 0U) << node;
 }
 
 TEST_F(NamedSchedules, BlocksKeepWhatPassesBetweenThem) {
   const auto nodes = Again({.kind = RecomputeKind::kBlocks});
   for (const std::string& node : nodes) {
-    // What a block hands on is kept, so neither its last convolution nor its shortcut runs again.
+    // The output of a block is kept, so neither its last convolution nor its shortcut runs again.
     EXPECT_EQ(node.find("conv2d_add"), std::string::npos) << node;
     EXPECT_EQ(node.find("convShortcut"), std::string::npos) << node;
     EXPECT_EQ(node.find("conv2d conv1"), std::string::npos) << node;
@@ -91,7 +91,7 @@ TEST_F(NamedSchedules, FewerKeptValuesRunMoreAgain) {
   const size_t all = Again({.kind = RecomputeKind::kBlocks, .stride = 100}).size();
   EXPECT_LT(one, two);
   EXPECT_LT(two, all);
-  // Seven values pass between the stem, six blocks and the head: every third is kept.
+  // There are seven values between the stem, six blocks and the head: every third is kept.
   EXPECT_EQ(Again({.kind = RecomputeKind::kSqrt}),
             Again({.kind = RecomputeKind::kBlocks, .stride = 3}));
 }

@@ -1,4 +1,4 @@
-// Sizes and works of parts of a chain, counted by hand; optimal_test.cc compares all of them with a
+// Bytes and work of parts of a chain, counted by hand; optimal_test.cc compares all of them with a
 // second implementation.
 #include "thimble/plan/recompute/stretches.h"
 
@@ -28,18 +28,18 @@ TEST_F(StretchesTest, EntriesHoldWhatIsStillNeeded) {
   // In the first pass stage 2 will run: it reads a and b.
   EXPECT_EQ(stretches_.Entry(0, 2, 3).bytes, 2 * kOne);
   EXPECT_EQ(stretches_.Entry(1, 2, 3).bytes, kOne);  // a is not made in [1, 2)
-  // Later, backward of stage 2 reads b alone, and nothing asks for c again.
+  // Later, backward of stage 2 reads only b, and c is not needed again.
   EXPECT_EQ(stretches_.Entry(0, 2, 2).bytes, kOne);
   EXPECT_EQ(stretches_.Entry(0, 1, 1).count, 1U);
   EXPECT_EQ(stretches_.Entry(0, 3, 3).bytes, kOne);  // c
 }
 
 TEST_F(StretchesTest, ForwardRunsWhatLeadsThere) {
-  // First pass, all of it: while c is made, in place of b, a and b are alive.
+  // The whole first pass: while c overwrites b, a and b are alive.
   EXPECT_EQ(stretches_.ForwardSteps(0, 3, 3).size(), 3U);
   EXPECT_EQ(stretches_.Forward(0, 3, 3).bytes, 2 * kOne);
   EXPECT_EQ(stretches_.Forward(0, 3, 3).work, 0);
-  // Again, towards b: a and b; both are alive while b is made.
+  // Running again for b: a and b are both alive while b is made.
   const auto steps = stretches_.ForwardSteps(0, 2, 2);
   EXPECT_EQ(steps, (std::vector<ChainStep>{{false, 0}, {false, 1}}));
   EXPECT_EQ(stretches_.Forward(0, 2, 2).bytes, 2 * kOne);
@@ -68,7 +68,7 @@ TEST_F(StretchesTest, SavingKeepsWhatBackwardReads) {
 }
 
 TEST_F(StretchesTest, BackwardOverwritesWhatItIsTheLastToRead) {
-  // db over dc; b, the caller's, dies: no more than dc was alive beyond it.
+  // db overwrites dc; b, which belongs to the caller, is released: only dc was alive in addition.
   EXPECT_EQ(stretches_.Backward(2, true).bytes, kOne);
   EXPECT_EQ(stretches_.Backward(2, false).work, 0);
   EXPECT_EQ(stretches_.BackwardSteps(0, false).size(), 0U);
@@ -86,7 +86,7 @@ TEST(Stretches, BackwardRebuildsWhatItsStageMakes) {
   const PlanDraft draft = toy::MakeDraft(graph, ops);
   const Chain chain = MakeChain(draft, ops, {}).value();
   const Stretches stretches(graph, ops, chain);
-  // b has no reader in forward: its stage makes it again for its backward step.
+  // b has no reader in forward: its stage rebuilds it for its backward step.
   EXPECT_EQ(stretches.BackwardSteps(1, false), (std::vector<ChainStep>{{false, 1}, {true, 1}}));
   EXPECT_EQ(stretches.Backward(1, false).work, chain.reruns[1].work);
   EXPECT_EQ(stretches.BackwardSteps(1, true), (std::vector<ChainStep>{{true, 1}}));

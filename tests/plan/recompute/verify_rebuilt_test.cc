@@ -77,7 +77,7 @@ TEST_F(VerifyRebuiltTest, SeesOtherOutputs) {
   ExpectWrong("outputs or carries");
 }
 
-// A norm may be rebuilt from its statistics, and from no others.
+// A norm may be rebuilt only from its own statistics.
 TEST(VerifyRebuilt, KnowsTheRulesOfOps) {
   std::mt19937 random(3);
   const PlanDraft draft = toy::MakeDraft(toy::RandomNetwork(random, 6).Take(true), BuiltinOps());

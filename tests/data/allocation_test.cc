@@ -1,4 +1,4 @@
-// Reading images must not touch the heap: counts every operator new of this test program.
+// Reading images must not allocate: counts every operator new of this test program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -38,7 +38,7 @@ void ExpectNoAllocation(const ImageData& data) {
       {std::span(images).last(half), std::span(labels).last(kBatch)}};
   Prefetcher prefetcher(batches, slots);
   EXPECT_TRUE(prefetcher.Start(0, 20).ok());
-  ASSERT_TRUE(prefetcher.Next().ok());  // the thread is up now
+  ASSERT_TRUE(prefetcher.Next().ok());  // the thread is running now
   const int64_t before = num_allocations.load();
   bool all_ok = true;
   for (int64_t step = 1; step < 20; ++step) {

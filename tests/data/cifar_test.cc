@@ -116,7 +116,7 @@ TEST(CifarTest, EmptyFileIsRejected) {
 TEST(CifarTest, LabelOutOfRangeOfCifar10) {
   const TestFolder folder("label10");
   WriteCifar10(folder);
-  // Behind the first chunk of the scan.
+  // After the first chunk of the scan.
   std::string content;
   for (int i = 0; i < 30; ++i) content += CifarRecord(i == 25 ? "\x0a" : "\x09", i);
   folder.Write("data_batch_3.bin", content);

@@ -1,5 +1,4 @@
-// Tiny data sets for tests: images whose bytes tell which image they are, and CIFAR files made by
-// hand.
+// Tiny data sets for tests: images whose bytes identify them, and CIFAR files made by hand.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -40,7 +39,7 @@ class NumberedDataset final : public ImageDataset {
   ImageFormat format_{8, 8, 3, 1000, {0, 0, 0}, {1, 1, 1}};
 };
 
-// A fresh folder below the test's temporary one; removed at the end.
+// A new folder in the test's temporary folder; removed at the end.
 class TestFolder {
  public:
   explicit TestFolder(const std::string& name)

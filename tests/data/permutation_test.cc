@@ -46,7 +46,7 @@ TEST(PermutationTest, EpochsAndSeedsDiffer) {
   EXPECT_NE(order, WholePermutation(2, 0, 1000));
 }
 
-// Each index falls on each position about equally often: chi-square over the cells of the table.
+// Each index is at each position about equally often: chi-square over the cells of the table.
 TEST(PermutationTest, IsRoughlyUniform) {
   constexpr int kEpochs = 6000;
   for (const int64_t n : {2, 3, 5, 7, 10, 16}) {
@@ -65,7 +65,7 @@ TEST(PermutationTest, IsRoughlyUniform) {
   }
 }
 
-// Neighbours are not sent to neighbours: the mean jump of a random permutation is n / 3.
+// Neighbours do not stay neighbours: the mean distance in a random permutation is n / 3.
 TEST(PermutationTest, NeighboursPart) {
   constexpr int64_t kSize = 50000;
   const auto order = WholePermutation(5, 2, kSize);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRingBatch = 4;
 
-// Slots with memory of their own.
+// Slots with their own memory.
 class Slots {
  public:
   Slots(size_t num_slots, int64_t image_bytes) {
@@ -35,7 +35,7 @@ class PrefetcherTest : public ::testing::Test {
   NumberedDataset dataset_{30};
   TrainBatches batches_{dataset_, kRingBatch, 1};
 
-  // Takes the next batch, compares it with a direct Fill and gives it back.
+  // Takes the next batch, compares it with a direct Fill and releases it.
   void ExpectNextIs(Prefetcher& prefetcher, int64_t step) {
     const auto batch = prefetcher.Next();
     ASSERT_TRUE(batch.ok()) << batch.error().message;

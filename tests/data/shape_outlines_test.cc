@@ -22,7 +22,7 @@ void ForEachOutline(Check check) {
   check(CheckerOutline(), "checker");
 }
 
-// Share of a fine grid over [-1, 1]^2 that lies inside.
+// Share of a fine grid over [-1, 1]^2 that is inside.
 template <class Outline>
 double Area(Outline outline) {
   constexpr int kSteps = 400;
@@ -64,7 +64,7 @@ TEST(ShapeOutlinesTest, NoFigureIsTooSmallToSee) {
   ForEachOutline([](auto outline, const char* name) { EXPECT_GT(Area(outline), 0.8) << name; });
 }
 
-// An antialiased edge needs distances that grow at most as fast as the way.
+// Antialiasing needs distances that change at most as fast as the position.
 TEST(ShapeOutlinesTest, DistancesGrowNoFasterThanTheWay) {
   ForEachOutline([](auto outline, const char* name) {
     constexpr float kStep = 0.01F;

@@ -19,7 +19,7 @@ Arena MapArena(size_t size_bytes) {
   return std::move(arena).value();
 }
 
-// So that the compiler neither knows the address nor drops the write.
+// Keeps the compiler from knowing the address or removing the write.
 void Poke(const std::byte* address) {
   *const_cast<volatile std::byte*>(address) = std::byte{1};  // NOLINT: outside on purpose
 }
@@ -79,7 +79,7 @@ TEST(ArenaTest, SaysWhenTheSystemHasNoRoom) {
 }
 
 TEST(ArenaTest, ResidentBytesFollowTheFirstTouch) {
-  // Larger than the block of pages that is asked about at a time.
+  // Larger than the block of pages that is queried at a time.
   const size_t num_pages = 3000;
   const Arena arena = MapArena(num_pages * PageBytes());
   const auto before = arena.ResidentBytes();

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// What a piece of work waits for.
+// The pieces that a piece of work waits for.
 std::span<const size_t> Nothing(size_t /*piece*/) { return {}; }
 
 class CudaDeviceTest : public testing::Test {
@@ -80,7 +80,7 @@ TEST_F(CudaDeviceTest, FindsTheLastWordThatIsNotPaint) {
   EXPECT_EQ(device_->UsedBytes(0, kArenaBytes), 0U);
 }
 
-// Each word is copied over the next one, by way of the host: only waiting keeps the order.
+// Each word is copied over the next one through the host: only waiting keeps the order.
 TEST_F(CudaDeviceTest, PiecesWaitForThoseThatTheyName) {
   constexpr size_t kPieces = 40;
   const auto memory = device_->AllocateHost(kPieces * 4);
@@ -100,7 +100,7 @@ TEST_F(CudaDeviceTest, PiecesWaitForThoseThatTheyName) {
   }
 }
 
-// Pieces that name nothing are all done before what comes next.
+// Pieces without dependencies are all done before the next work.
 TEST_F(CudaDeviceTest, WhatFollowsWaitsForAllPieces) {
   for (int round = 0; round < 3; ++round) {
     for (size_t i = 0; i < 40; ++i) WriteWord(i * 4, 0);
@@ -163,7 +163,7 @@ TEST_F(CudaDeviceTest, AnArenaThatIsTooLarge) {
   EXPECT_EQ(device.error().kind, ErrorKind::kFailed);
   EXPECT_THAT(device.error().message, HasSubstr("1125899906842624 bytes"));
   EXPECT_THAT(device.error().message, HasSubstr("are free"));
-  // And the first one goes on.
+  // And the first one continues.
   device_->Paint(0, 4);
   EXPECT_EQ(ReadWord(0), kPaint);
 }

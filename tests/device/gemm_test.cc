@@ -1,5 +1,5 @@
-// The packed matrix product against a plain double loop: odd sizes, every SIMD target, and the same
-// bits for any number of threads and any scratch.
+// Compares the packed matrix product with a plain loop in doubles: odd sizes, every SIMD target,
+// and the same bits for any number of threads and any scratch.
 #include "thimble/device/cpu/gemm/gemm.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ struct Room {
   size_t scratch_bytes_per_thread = 1024 * kKiB;
 };
 
-// 64-byte aligned floats, NaN at first, with a guard behind them.
+// 64-byte aligned floats, initially NaN, followed by a guard.
 class Buffer {
  public:
   explicit Buffer(size_t count) : count_(count), floats_(count + 2 * kGuard, kNan) {
@@ -109,8 +109,8 @@ void ExpectCloseToNaive(const Operands& in, const std::vector<float>& c) {
         sum += term;
         magnitude += std::abs(term);
       }
-      // Errors of the chains' roundings partly cancel; a tenth of the worst case of one block of
-      // depth holds with room to spare.
+      // Rounding errors of the chains partly cancel; a tenth of the worst case of one block of
+      // depth is more than enough.
       const double tolerance = 0.1 * kPanelDepth * 0x1p-24 * magnitude + 1e-30;
       ASSERT_NEAR(c[m * columns + n], sum, tolerance) << "row " << m << ", column " << n;
     }

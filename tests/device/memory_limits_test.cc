@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr int64_t kMB = 1'000'000;
 
-// A made /proc and /sys.
+// A fake /proc and /sys.
 class MemoryLimitsTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -30,7 +30,7 @@ class MemoryLimitsTest : public testing::Test {
     std::filesystem::create_directories(file.parent_path());
     std::ofstream(file) << content;
   }
-  // A control group of version 2 that has so many bytes in use, of which so many are files.
+  // A control group of version 2 with these bytes in use, and how many of them are file caches.
   void WriteGroup(const std::string& path, const std::string& max, int64_t current,
                   int64_t file_bytes) const {
     const std::string folder = "/sys/fs/cgroup" + path;
@@ -43,7 +43,7 @@ class MemoryLimitsTest : public testing::Test {
   }
 
   MemoryLimits Read() const { return ReadMemoryLimits(root_); }
-  // The limit of this name; one that leaves -1 where there is none.
+  // The limit with this name; one that leaves -1 if there is none.
   MemoryLimit Find(const std::string& name) const {
     for (const MemoryLimit& limit : Read().limits) {
       if (limit.name == name) return limit;
@@ -80,7 +80,7 @@ TEST_F(MemoryLimitsTest, ControlGroupsOfVersion2UpToTheRoot) {
   WriteGroup("/jobs", std::to_string(900 * kMB), 300 * kMB, 100 * kMB);
   WriteGroup("", "max", 1, 2000);
   EXPECT_EQ(Read().limits.size(), 2U);
-  // File caches can be given up.
+  // File caches can be reclaimed.
   const MemoryLimit limit = Find("the control group /jobs/7");
   EXPECT_EQ(limit.free_bytes, 400 * kMB);
   EXPECT_THAT(limit.detail, HasSubstr("limit 600.00 MB, 200.00 MB in use"));
@@ -118,13 +118,13 @@ TEST_F(MemoryLimitsTest, ControlGroupsOfVersion1) {
   EXPECT_EQ(free(), 150 * kMB);
   Write("/proc/meminfo", "SwapFree: 100000 kB\n");
   EXPECT_EQ(free(), 150 * kMB + 102'400'000);
-  // Of memory and swap together.
+  // The limit on memory and swap together.
   Write(folder + "memory.memsw.limit_in_bytes", "210000000\n");
   Write(folder + "memory.memsw.usage_in_bytes", "95000000\n");
   EXPECT_EQ(free(), 155 * kMB);
 }
 
-// A container without a namespace for control groups: it sees its own one as the root.
+// A container without its own cgroup namespace: it sees its own group as the root.
 TEST_F(MemoryLimitsTest, AGroupThatIsMountedAsTheRoot) {
   Write("/proc/self/cgroup", "4:memory:/docker/0123\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "50000000\n");
@@ -166,7 +166,7 @@ TEST(CheckMemory, TheLastByteDecides) {
   EXPECT_EQ(ExitCode(refused.error()), 1);
 }
 
-// Stacks are addresses; hardly any of their memory is touched.
+// Stacks use addresses, but hardly any memory.
 TEST(CheckMemory, StacksCountWhereAddressesDo) {
   const MemoryNeed need = {.block_bytes = 10 * kMB, .threads = 100};
   MemoryLimits limits = {{{"memory", "", 100 * kMB, false}}, 8 << 20};
@@ -201,7 +201,7 @@ TEST(CheckMemory, NoAdviceForABudgetWhereNothingIsLeft) {
   EXPECT_THAT(refused.error().message, testing::Not(HasSubstr("--budget")));
 }
 
-// This machine, as it is, has room for a small arena and none for the whole address space.
+// The real machine has memory for a small arena, but not for the whole address space.
 TEST(CheckMemory, OnThisMachine) {
   const MemoryLimits limits = ReadMemoryLimits();
   EXPECT_FALSE(limits.limits.empty());

@@ -1,5 +1,5 @@
-// The innermost product on rows that overlap and lie in segments, and what becomes of the old C.
-// Tails and targets are tested through gemm_test.cc.
+// The innermost product on rows that overlap and are divided into segments, and how it treats the
+// old C. Tails and targets are tested in gemm_test.cc.
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 
 #include <gtest/gtest.h>

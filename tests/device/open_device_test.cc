@@ -15,7 +15,7 @@ TEST(OpenDevice, TheCpuIsAlwaysThere) {
   EXPECT_EQ(OpenDevice(DeviceKind::kCpu, 128).value()->arena().size(), 128U);
 }
 
-// Whatever this machine and this build have: a device, or an answer in words.
+// On any machine and build: a device, or an error message.
 TEST(OpenDevice, CudaIsThereOrSaysWhatIsMissing) {
   const auto device = OpenDevice(DeviceKind::kCuda, 128);
   EXPECT_EQ(device.ok(), CheckDevice(DeviceKind::kCuda).ok());

@@ -1,5 +1,5 @@
-// Sums of outer products against a plain double loop: every number of rows and columns, every SIMD
-// target, segments at any offset; nothing beside the sums is written.
+// Compares sums of outer products with a plain loop in doubles: every number of rows and columns,
+// every SIMD target, segments at any offset; only the sums are written.
 #include "thimble/device/cpu/gemm/outer_product.h"
 
 #include <gtest/gtest.h>

@@ -78,7 +78,7 @@ TEST(ThreadPool, StartsAllThreads) {
   EXPECT_EQ((*pool)->num_threads(), 3);
 }
 
-// Those that were started before are ended again.
+// Threads that were started before are ended again.
 TEST(ThreadPool, AThreadThatCannotBeStartedIsAnError) {
   const int before = NumThreads();
   for (const int given : {0, 1, 2}) {

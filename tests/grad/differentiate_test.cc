@@ -82,7 +82,7 @@ TEST_F(DifferentiateTest, OneValueAtBothInputs) {
 }
 
 TEST_F(DifferentiateTest, OneValueAtBothInputsOfASum) {
-  // Both parts are the seed itself; they must be added and the seed left alone.
+  // Both parts are the seed itself; they must be added without changing the seed.
   EXPECT_EQ(GradientsOf(Op("add", {x_, x_}), {x_}), std::vector<double>{2});
 }
 
@@ -95,7 +95,7 @@ TEST_F(DifferentiateTest, SharedGradientIsNotChangedByLaterParts) {
 }
 
 TEST_F(DifferentiateTest, ARuleMayAddToTheSumItself) {
-  // twice: y = 2x; its rule takes what has arrived at x and adds with a node of its own kind.
+  // twice: y = 2x; its rule uses the sum so far of x's gradient and adds with its own kind of node.
   int num_found = 0;
   OpDef twice("twice");
   twice.Input("x").Output("y").ShapeRule(SameAs(0)).Gradient([&](GradientBuilder& g) {
@@ -106,7 +106,7 @@ TEST_F(DifferentiateTest, ARuleMayAddToTheSumItself) {
   });
   twice.Reference<TwiceReference>();
   ops_.Add(twice);
-  // y = 2x + 10x, walked from the back: the rule of `twice` comes second.
+  // y = 2x + 10x, processed backwards: the rule of `twice` comes second.
   const ValueId first = Op("twice", {x_});
   const ValueId y = Op("add", {first, Op("scale", {x_}, {{"factor", 10.0}})});
   EXPECT_EQ(GradientsOf(y, {x_}), std::vector<double>{12});

@@ -1,5 +1,5 @@
-// Ghost batch norm is microbatching in one pass: loss, gradients and statistics of a batch whose
-// norms see parts of it are those of the parts, weighted by their samples.
+// Ghost batch norm is microbatching in one pass: loss, gradients and statistics of a batch that is
+// normalised in parts are those of the parts, weighted by their samples.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSamples = 7;
 using Numbers = std::vector<double>;
 
-// Two norms, a shortcut, so that batch_norm_grad_add has its part, and a classifier.
+// Two norms, a shortcut, so that batch_norm_grad_add is used, and a classifier.
 NetworkBuilder::Built MakeNetwork(int64_t batch, int64_t group) {
   NetworkBuilder net(BuiltinOps(), Mode::kTrain);
   ValueId x = net.Input("x", {batch, 3, 3, 2}, DType::kF32);
@@ -35,7 +35,7 @@ NetworkBuilder::Built MakeNetwork(int64_t batch, int64_t group) {
   return std::move(built).value();
 }
 
-// The same numbers for a name in every graph; those of inputs go by the sample in the batch.
+// The same numbers for a name in every graph; those of inputs depend on the sample in the batch.
 double MadeNumber(const std::string& name, size_t index) {
   double number = static_cast<double>(index) + 1;
   for (char letter : name) number = 3.1 * number + letter;
@@ -92,7 +92,7 @@ class GhostGradient : public testing::TestWithParam<int64_t> {
       of_parts_.push_back(Compute(parts_.Size(part), 0, parts_.Begin(part)));
     }
   }
-  // The parts' average of what of_part(results of a part) gives.
+  // The weighted average of of_part(results of a part) over the parts.
   template <class OfPart>
   double Average(const OfPart& of_part) const {
     double sum = 0;

@@ -1,5 +1,5 @@
-// The gradient that comes past a batch norm is added by the norm's own gradient op: no add node,
-// the same bits.
+// The gradient of a shortcut around a batch norm is added by the norm's own gradient op: no add
+// node, the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ std::ptrdiff_t CountBackward(const Graph& graph, std::string_view op) {
   });
 }
 
-// The built-in ops, but batch norm leaves sums to add nodes.
+// The built-in ops, but with add nodes for the sums of batch norm.
 OpRegistry OpsWithoutGradAdd() {
   OpRegistry ops;
   for (OpDef op : BuiltinOps().ops()) {
@@ -43,7 +43,7 @@ TEST(ResidualGradientTest, BatchNormAddsWhatCamePastIt) {
   const Graph graph = TrainingGraph("wrn-16-2", 2);
   EXPECT_TRUE(VerifyGraph(graph, BuiltinOps()).ok());
   // One block of each group keeps its shape and has a plain shortcut. In the others the shortcut
-  // starts behind the norm, where two convolutions meet.
+  // starts after the norm, where two convolutions read the same value.
   EXPECT_EQ(CountBackward(graph, "batch_norm_grad_add"), 3);
   EXPECT_EQ(CountBackward(graph, "batch_norm_grad"), 10);
   EXPECT_EQ(CountBackward(graph, "add"), 3);

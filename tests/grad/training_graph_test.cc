@@ -44,7 +44,7 @@ class TrainingGraphTest : public testing::Test {
     EXPECT_TRUE(verified.ok()) << verified.error().message;
     return graph;
   }
-  // A network of one linear layer of this name.
+  // A network of one linear layer with this name.
   Result<void> Append(const std::string& layer, Graph& graph, const OptimizerSpec& optimizer = {}) {
     NetworkBuilder net(BuiltinOps(), Mode::kTrain);
     const ValueId x = net.Input("x", {2, 3}, DType::kF32);
@@ -163,7 +163,7 @@ TEST_F(TrainingGraphTest, RejectsALayerThatUsesAnOptimizersName) {
   EXPECT_TRUE(Append("momentum.b", graph, {.momentum = 0}).ok());
 }
 
-// The forward graph of three samples of seven, and what becomes of it.
+// The forward graph of three samples out of seven, and the graphs made from it.
 class PartGraphTest : public testing::Test {
  protected:
   static constexpr BatchShare kShare{3, 7};
@@ -178,7 +178,7 @@ class PartGraphTest : public testing::Test {
     const Network network = MakeNetwork("wrn-10-1", kShare.samples, Mode::kTrain, TinyImages());
     return MakeUpdateGraph(network.graph, BuiltinOps(), optimizer, kShare).value();
   }
-  // A network of linear layers of these names, as a part.
+  // A network of linear layers with these names, as a part.
   static Result<void> AppendTo(const std::string& first, const std::string& second) {
     NetworkBuilder net(BuiltinOps(), Mode::kTrain);
     const ValueId x = net.Input("x", {2, 3}, DType::kF32);
@@ -276,7 +276,7 @@ TEST_F(PartGraphTest, RejectsALayerThatUsesAnAccumulatorsName) {
 }
 
 TEST_F(PartGraphTest, RejectsUpdatesThatCannotBeDoneInParts) {
-  // A graph that has its update already.
+  // A graph that already has an update.
   Graph graph = TrainingGraph("wrn-10-1", 2, TinyImages());
   const auto appended = AppendSums(graph, BuiltinOps(), graph.Find(kLossOutput), {2, 4});
   ASSERT_FALSE(appended.ok());

@@ -19,7 +19,7 @@ class AppendNodeTest : public testing::Test {
     spec.inputs = std::move(inputs);
     return spec;
   }
-  // The message of a node that must be rejected; the graph must stay as it was.
+  // The message for a node that must be rejected without changing the graph.
   std::string ErrorOf(const NodeSpec& spec) {
     const Graph before = graph_;
     const auto outputs = AppendNode(graph_, ops_, spec);

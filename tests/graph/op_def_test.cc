@@ -7,7 +7,7 @@
 
 namespace thimble {
 
-// As in ops/: where there is no CUDA, nothing defines a kernel for it.
+// As in ops/: in builds without CUDA there is no definition of a CUDA kernel.
 struct PlantedCuda {
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);

@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A good graph (x, weight -> product -> scaled; weight is carried), which each test spoils in one
+// A valid graph (x, weight -> product -> scaled; weight is carried), which each test breaks in one
 // way.
 class VerifyGraphTest : public testing::Test {
  protected:
@@ -250,10 +250,10 @@ TEST_F(VersionsTest, FindsReaderOfAnOverwrittenVersion) {
 }
 
 TEST_F(VersionsTest, NodesOfALaterPhaseCountAsLater) {
-  // The reader stands in front of the node that makes the next version, but runs behind it.
+  // The reader is listed before the node that makes the next version, but runs after it.
   graph_.nodes[2].phase = Phase::kBackward;
   ExpectWrong("node 2 (scale) reads 'pool.next' after 'pool.next.2' was written over it");
-  // All that overwrite later come later too.
+  // The nodes that overwrite later versions also come later.
   for (size_t node = 3; node < 6; ++node) graph_.nodes[node].phase = Phase::kBackward;
   EXPECT_TRUE(VerifyGraph(graph_, ops_).ok());
 }

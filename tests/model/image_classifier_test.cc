@@ -155,7 +155,7 @@ TEST(ImageClassifierTest, FindsModelsByName) {
 TEST(ImageClassifierTest, ExamplesOfTheListExist) {
   ASSERT_FALSE(ModelFamilies().empty());
   for (const ModelFamily& family : ModelFamilies()) {
-    // Files are named as seen from the project's folder.
+    // Paths of files are relative to the project's folder.
     const bool is_file = family.example.ends_with(".toml");
     const std::string example =
         is_file ? ExamplesFolder() + "/../" + family.example : family.example;

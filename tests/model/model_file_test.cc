@@ -126,7 +126,7 @@ TEST_F(ModelFileOnDisk, MissingOrAFolder) {
   }
 }
 
-// Files that no network can be made of: each gives its place and the reason, at once.
+// Invalid files: each error gives the place and the reason.
 struct Malformed {
   const char* name;
   std::string text;

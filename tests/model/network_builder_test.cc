@@ -132,7 +132,7 @@ TEST_F(NetworkBuilderTest, ErrorsStickAndTheFirstOneIsReported) {
   const ValueId bad = net_.Conv("first", x, {.out_channels = 0});
   EXPECT_TRUE(net_.failed());
   EXPECT_FALSE(bad.valid());
-  // Everything after it returns at once, whatever it is given.
+  // Every later call returns immediately, for any arguments.
   EXPECT_FALSE(net_.Relu(bad).valid());
   EXPECT_FALSE(net_.Add(bad, x).valid());
   EXPECT_FALSE(net_.BatchNorm("bn", bad).valid());

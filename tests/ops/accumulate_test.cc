@@ -15,7 +15,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Whether it is the first part or not: `seen` is drawn below the bound.
+// The first part or a later one: `seen` is drawn below the limit.
 constexpr int kFirst = 1;
 constexpr int kLater = 1 << 20;
 

@@ -93,7 +93,7 @@ void ExpectSameAsPair(const NormInputs& in) {
       EXPECT_TRUE(SameBits(one[output], pair[output])) << "gradient " << output;
     }
 
-    // A gradient that came another way; x will do.
+    // A gradient from another path; x is used for it.
     const auto sum = Run("add", {x, x}, {}, {in.x, pair[0]}, kernel)[0];
     const auto three = Run("batch_norm_grad_add", {x, c, c, c, c, x, x}, kWithRelu,
                            {in.x, in.gamma, in.beta, plain[1], plain[2], in.dy, in.x}, kernel);
@@ -153,7 +153,7 @@ TEST(BatchNormReluTest, AgreesOnTheKinkItself) {
 }
 
 TEST(BatchNormReluTest, AgreesBesideLargeMeans) {
-  // The mean's rounding is as large as the distance of neighbouring numbers.
+  // The rounding of the mean is as large as the distance between neighbouring numbers.
   NormInputs in = Draw({300, 20});
   for (float& x : in.x) x = std::round(x * 64) / 64 + 1e5F;
   ExpectSameAsPair(in);

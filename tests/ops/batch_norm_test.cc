@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// All rows go into the sums of a channel.
+// All rows are in the sums of a channel.
 double NumRows(const Shape& x) { return static_cast<double>(x.elements() / x[x.rank() - 1]); }
 
 OpCase BatchNormCase(const Shape& x) {
@@ -54,8 +54,8 @@ std::vector<OpCase> BatchNormCases() {
       cases.push_back(op_case);
     }
   }
-  // Nothing is left of a float's digits if the mean is not taken away first.
-  OpCase large_mean = BatchNormCase({2, 17, 19, 20});
+  // All digits of a float are lost if the mean is not subtracted first.
+  OpCase large_mean = MakeCase({2, 17, 19, 20});
   large_mean.first_input_offset = 1e4;
   cases.push_back(large_mean);
   return cases;
@@ -75,7 +75,7 @@ TEST(BatchNorm, NormalizesEachChannel) {
 }
 
 TEST(BatchNorm, MeasuresVarianceBesideLargeMean) {
-  // 1e4 ± 1 in turn: variance 1 exactly; a sum of squares in floats would give anything.
+  // Alternating 1e4 ± 1: variance exactly 1; a sum of squares in floats could give anything.
   std::vector<float> x(4000);
   for (size_t i = 0; i < x.size(); ++i) x[i] = i % 2 == 0 ? 9999.0F : 10001.0F;
   const auto outputs = RunOp(BatchNormCase({4000, 1}), {{x, {}}, {{1}, {}}, {{0}, {}}});
@@ -101,7 +101,7 @@ TEST(BatchNorm, MeasuresToTheLastDigits) {
 }
 
 TEST(BatchNorm, SurvivesAnOutlierInFront) {
-  // The first row serves as a first guess of the mean; a bad guess must not cost the variance.
+  // The first row is a first estimate of the mean; a bad estimate must not spoil the variance.
   std::vector<float> x(1001);
   x[0] = 1e6F;
   for (size_t i = 1; i < x.size(); ++i) x[i] = i % 2 == 0 ? -1.0F : 1.0F;

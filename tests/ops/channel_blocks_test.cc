@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// Counts the elements of a thread, which must lie in its part and channels.
+// Counts the elements of a thread, which must be in its part and channels.
 void CountElements(const ChannelBlocks& blocks, int part, const ThreadRows& rows,
                    std::vector<int>& threads) {
   for (int row = 0; row < rows.count; ++row) {
@@ -21,7 +21,7 @@ void CountElements(const ChannelBlocks& blocks, int part, const ThreadRows& rows
   EXPECT_LE(rows.place + blocks.vector, kMaxGroupChannels);
 }
 
-// How many threads work on each element; an index outside fails.
+// The number of threads that process each element; an index out of range fails.
 std::vector<int> CountThreads(const ChannelBlocks& blocks) {
   std::vector<int> threads(static_cast<size_t>(blocks.rows * blocks.channels), 0);
   for (int part = 0; part < blocks.parts; ++part) {
@@ -70,7 +70,7 @@ TEST(ChannelBlocks, OnePartIsCutAsRowsAre) {
   EXPECT_EQ(part.chunks, rows.chunks);
 }
 
-// What the slowest multiprocessor has to do, in rows of a thread.
+// The work of the slowest multiprocessor, in rows of a thread.
 int64_t RowsOfSlowest(const ChannelBlocks& blocks) {
   const int64_t rounds = (blocks.groups * blocks.parts * blocks.chunks - 1) / kNormBlocks + 1;
   return rounds * ((blocks.rows_per_chunk - 1) / blocks.lanes() + 1);
@@ -94,7 +94,7 @@ TEST(ChannelBlocks, FillTheGpuWithTheLayersOfAWideResNet) {
     EXPECT_EQ(blocks.vector, 4);
     EXPECT_LE(blocks.groups * blocks.chunks, kNormBlocks);
     EXPECT_GE(blocks.groups * blocks.chunks, kNormBlocks * 3 / 4) << channels;
-    // Scratch: 68 kB, whatever the shape.
+    // Scratch: at most 68 kB for any shape.
     EXPECT_LE(blocks.num_partials(), 2 * kNormBlocks * kMaxGroupChannels);
   }
 }

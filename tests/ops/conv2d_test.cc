@@ -1,5 +1,5 @@
-// conv2d and its gradients: kernels against references, gradient rule against the complex step,
-// wrong shapes against their messages.
+// conv2d and its gradients: kernels compared with references, the gradient rule with the complex
+// step, wrong shapes with their messages.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -110,7 +110,7 @@ const std::vector<Convolution> kUsualConvolutions = {
     {4, 224, 224, 3, 64, 7, 7, 2, 3},
 };
 
-// Pairs of an output position and a tap that lie inside, along one axis.
+// Pairs of an output position and a tap that are inside the image, along one axis.
 int64_t PairsInside(int64_t size, int64_t kernel, int64_t stride, int64_t padding) {
   int64_t pairs = 0;
   for (int64_t i = 0; i <= (size + 2 * padding - kernel) / stride; ++i) {
@@ -120,7 +120,7 @@ int64_t PairsInside(int64_t size, int64_t kernel, int64_t stride, int64_t paddin
   return pairs;
 }
 
-// Steps of the reference, about.
+// Approximate number of steps of the reference.
 int64_t Work(const Convolution& c) {
   const int64_t pairs = c.batch * PairsInside(c.height, c.kernel_height, c.stride, c.padding) *
                         PairsInside(c.width, c.kernel_width, c.stride, c.padding);
@@ -134,7 +134,7 @@ int64_t& Largest(std::initializer_list<int64_t*> numbers) {
                             [](const int64_t* a, const int64_t* b) { return *a < *b; });
 }
 
-// Smaller until nobody waits for it: channels first, then windows, then the image.
+// Reduces the case until it is fast: channels first, then windows, then the image.
 Convolution Affordable(Convolution c) {
   constexpr int64_t kMostWork = 600000;
   while (Work(c) > kMostWork) {
@@ -156,7 +156,7 @@ Convolution Affordable(Convolution c) {
   return c;
 }
 
-// Up to the kernel's size mostly, up to far beyond it sometimes.
+// Mostly up to the kernel's size, sometimes far beyond it.
 int64_t RandomPadding(CaseDraw& draw) {
   return draw.OneIn(12)  ? draw.Between(100, 300)
          : draw.OneIn(3) ? draw.Between(0, 60)
@@ -174,7 +174,7 @@ Convolution RandomConvolution(CaseDraw& draw) {
   c.kernel_width = draw.OneIn(3) ? draw.Between(1, 7) : c.kernel_height;
   c.stride = draw.OneIn(24) ? draw.Between(5, 50) : draw.OneIn(2) ? 1 : draw.Between(1, 4);
   c.padding = RandomPadding(draw);
-  if (draw.OneIn(4)) {  // what Winograd takes
+  if (draw.OneIn(4)) {  // accepted by Winograd
     c.kernel_height = c.kernel_width = 3;
     c.stride = 1;
     c.padding = draw.Between(0, 2);
@@ -213,7 +213,7 @@ TEST(Conv2dTest, Gradient) {
   }
 }
 
-// The CPU's kernel of those who ask for nothing special.
+// The default CPU kernel.
 const Kernel& DefaultKernel(const OpDef& op) {
   return *std::find_if(op.kernels().begin(), op.kernels().end(), [](const Kernel& kernel) {
     return kernel.device == DeviceKind::kCpu && kernel.option.empty();
@@ -252,7 +252,7 @@ TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
       const Kernel& kernel = DefaultKernel(prepared.op);
       const auto first = RunKernel(prepared, kernel, inputs, {});
       for (int threads : {1, 8}) {
-        // The last one is far too little: the smallest blocks are taken.
+        // The last one is much too small: the smallest blocks are used.
         for (size_t kib : {1024, 64, 16, 1}) {
           const KernelRunOptions options{.threads = threads,
                                          .scratch_bytes_per_thread = kib * 1024};
@@ -264,7 +264,7 @@ TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
   }
 }
 
-// Names of the op's CUDA kernels that take the call. What they decide needs no GPU.
+// Names of the op's CUDA kernels that accept the call. This needs no GPU.
 std::vector<std::string> CudaKernelsFor(const OpCase& op_case) {
   const PreparedCase prepared(op_case);
   std::vector<std::string> names;
@@ -281,7 +281,7 @@ TEST(Conv2dTest, CudaKernelsDeclineWhatTheyCannotCount) {
   const std::vector<std::string> plain = {"Conv2dGradWeightPlainFp32Cuda",
                                           "Conv2dGradWeightPlainCuda"};
   EXPECT_EQ(CudaKernelsFor(usual.GradWeight()).size(), 4U);
-  // More groups of channels than a grid has room for.
+  // More groups of channels than a grid can have.
   EXPECT_EQ(CudaKernelsFor(Convolution{1, 1, 1, 1, 1 << 22, 1, 1, 1, 0}.GradWeight()), plain);
   EXPECT_EQ(CudaKernelsFor(Convolution{1, 1, 1, 1 << 22, 1, 1, 1, 1, 0}.GradWeight()), plain);
   // No channels.
@@ -345,7 +345,7 @@ TEST(Conv2dTest, CountsFlops) {
             2 * (2 * 4 * 4) * 16 * (3 * 3 * 3));
 }
 
-// Backward nodes of a convolution whose given inputs want a gradient.
+// Backward nodes of a convolution if these inputs need a gradient.
 std::vector<std::string> BackwardOps(const std::vector<size_t>& wanted) {
   const Convolution c{2, 8, 8, 3, 16, 3, 3, 1, 1};
   Graph graph;

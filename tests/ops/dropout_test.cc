@@ -47,7 +47,7 @@ OpCase Random_dropout(CaseDraw& draw) {
 
 namespace {
 
-// What remains of ones: 0 where an element was dropped.
+// Dropout applied to ones: 0 where an element was dropped.
 struct OnesCall {
   int64_t seed = 7;
   int64_t stream = 0;
@@ -100,7 +100,7 @@ TEST(CudaDropout, GivesTheBitsOfTheCpu) {
     ExpectOneResultOfAllKernels(elements);
 }
 
-// How many of two equally long results are zero in one and not in the other.
+// The number of elements that are zero in exactly one of two results.
 int64_t Differences(const Numbers& a, const Numbers& b) {
   int64_t differences = 0;
   for (size_t i = 0; i < a.size(); ++i) differences += (a[i] == 0) != (b[i] == 0);
@@ -158,7 +158,7 @@ TEST(Dropout, DropsAtItsRateAndKeepsTheMean) {
 }
 
 TEST(Dropout, EveryPlaceOfASampleIsDroppedSometimes) {
-  // The four words of a draw, and neighbours, must not be tied to each other.
+  // The four words of a draw, and neighbours, must be independent.
   std::vector<int> samples(2000);
   std::iota(samples.begin(), samples.end(), 0);
   const Numbers y = OnesCall{.samples = samples, .elements = 8, .rate = 0.3}.Run();

@@ -1,4 +1,4 @@
-// batch_norm with group=m: each part of at most m samples is a batch of its own.
+// batch_norm with group=m: each part of at most m samples is a separate batch.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,15 +52,15 @@ OpCase GhostBatchNormCase(const std::string& op, const Ghost& ghost, int64_t rel
 constexpr const char* kOps[] = {"batch_norm", "batch_norm_grad", "batch_norm_grad_add",
                                 "batch_norm_eval", "batch_norm_eval_grad"};
 
-// Of the smallest part. 0 where x is empty.
+// Rows of the smallest part; 0 if x is empty.
 int64_t FewestRows(const Ghost& ghost) {
   if (ghost.x.elements() == 0) return 0;
   const NearlyEqualParts parts = ghost.group == 0 ? NearlyEqualParts{ghost.x[0], 1} : ghost.parts();
   return Rows(ghost.x) / ghost.x[0] * parts.Size(parts.parts - 1);
 }
 
-// A few normalized rows are a sign and rounding errors, which moving the inputs does not show:
-// fewer than these are not drawn.
+// Very few normalized rows are only a sign and rounding errors, which changing the inputs does not
+// show: fewer rows are not drawn.
 constexpr int64_t kMeasuredRows = 8;
 constexpr int64_t kRowsOfGradient = 3;
 
@@ -76,8 +76,8 @@ OpCase RandomCase(const std::string& op, CaseDraw& draw, int64_t least_rows = 0)
 
 }  // namespace
 
-// Parts of unequal sizes, of one sample, of all samples; more than a part has; several chunks and,
-// with 70 parts, more of them than a GPU adds up at once.
+// Parts of unequal sizes, of one sample, of all samples; groups larger than the batch; several
+// chunks and, with 70 parts, more of them than a GPU adds up at once.
 std::vector<OpCase> GhostBatchNormCases() {
   std::vector<OpCase> cases;
   for (const Ghost& ghost :
@@ -116,7 +116,7 @@ std::vector<OpData> RandomData(const OpCase& op_case) {
   return data;
 }
 
-// Those samples of a tensor that a part has, or its row of statistics.
+// The samples of a tensor that belong to a part, or its row of statistics.
 std::vector<float> Slice(const std::vector<float>& all, int64_t begin, int64_t end, int64_t of) {
   const int64_t per_item = static_cast<int64_t>(all.size()) / of;
   return {all.begin() + begin * per_item, all.begin() + end * per_item};

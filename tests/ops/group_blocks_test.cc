@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// How many threads work on each element; an index outside fails.
+// The number of threads that process each element; an index out of range fails.
 std::vector<int> CountThreads(const GroupBlocks& blocks) {
   std::vector<int> threads(static_cast<size_t>(blocks.samples * blocks.rows * blocks.channels), 0);
   for (int64_t unit = 0; unit < blocks.units(); ++unit) {
@@ -40,7 +40,7 @@ TEST(GroupBlocks, EachElementHasOneThread) {
 }
 
 TEST(GroupBlocks, EachChannelOfAUnitHasOneThreadInLaneZero) {
-  // It stores the sums of its channels, also where there are no rows.
+  // It stores the sums of its channels, even if there are no rows.
   for (int64_t rows : {0, 1, 40}) {
     const GroupBlocks blocks(1, rows, 4120, 2);
     std::vector<int> threads(4120, 0);

@@ -1,6 +1,6 @@
-// What group norm promises bit for bit, on every SIMD target and on a GPU: its output can be made
-// again from its statistics, no sample depends on another one, and with ReLU it gives what the two
-// ops give one after the other, forward and backward.
+// Bit-exact properties of group norm, on every SIMD target and on a GPU: its output can be
+// recomputed from its statistics, no sample depends on another one, and with ReLU it gives the same
+// as the two ops one after the other, forward and backward.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -143,7 +143,7 @@ void ExpectTheBitsOfThePair(const Runner& run) {
     const auto one = run(WithRelu(GroupNormGradCase(x, groups)), with({dy}));
     for (size_t o = 0; o < 3; ++o) EXPECT_TRUE(SameBits(one[o].floats, pair[o].floats)) << o;
 
-    // A gradient that came another way; x will do.
+    // A gradient from another path; x is used for it.
     const auto sum = run({.op = "add", .inputs = {x, x}}, {data[0], pair[0]})[0];
     const auto three = run(WithRelu(GroupNormGradAddCase(x, groups)), with({dy, data[0]}));
     EXPECT_TRUE(SameBits(three[0].floats, sum.floats));

@@ -10,7 +10,7 @@ namespace thimble {
 
 inline int64_t Channels(const Shape& x) { return x[x.rank() - 1]; }
 
-// All elements of a group go into its sums, all rows of a channel into those of gamma and beta.
+// All elements of a group are in its sums, all rows of a channel in those of gamma and beta.
 inline double LongestSum(const Shape& x, int64_t groups) {
   const double per_sample = x[0] == 0 ? 0 : static_cast<double>(x.elements() / x[0]);
   const double rows = Channels(x) == 0 ? 0 : static_cast<double>(x.elements() / Channels(x));
@@ -31,7 +31,7 @@ inline OpCase GroupNormApplyCase(const Shape& x, int64_t groups) {
   op_case.op = "group_norm_apply";
   op_case.inputs.insert(op_case.inputs.end(), 2, Shape{x[0], groups});
   op_case.positive_inputs = {1, 4};
-  // Roundings one after the other: with epsilon, root, quotient, difference, product, with beta.
+  // Successive roundings: adding epsilon, root, quotient, difference, product, adding beta.
   op_case.shared_sum_size = 6;
   return op_case;
 }

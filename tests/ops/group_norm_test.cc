@@ -18,8 +18,8 @@ using testing::HasSubstr;
 
 using Numbers = std::vector<float>;
 
-// A few normalized elements are a sign and rounding errors, which moving the inputs does not show:
-// groups of fewer than these are not drawn.
+// Very few normalized elements are only a sign and rounding errors, which changing the inputs does
+// not show: smaller groups are not drawn.
 constexpr int64_t kMeasuredElements = 8;
 constexpr int64_t kElementsOfGradient = 3;
 
@@ -47,7 +47,7 @@ std::vector<OpCase> GroupNormCases() {
       cases.push_back(WithRelu(op_case));
     }
   }
-  // Nothing is left of a float's digits if the mean is not taken away first.
+  // All digits of a float are lost if the mean is not subtracted first.
   OpCase large_mean = GroupNormCase({2, 17, 19, 20}, 5);
   large_mean.first_input_offset = 1e4;
   cases.push_back(large_mean);

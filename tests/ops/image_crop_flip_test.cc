@@ -43,7 +43,7 @@ std::vector<int> Counting(size_t count) {
   return numbers;
 }
 
-// What the op must give for one image whose byte i is i.
+// The expected result for one image whose byte i is i.
 std::vector<int> Expected(const Shape& x, uint64_t seed, uint32_t epoch, uint32_t sample) {
   std::vector<uint8_t> image(static_cast<size_t>(x.elements()));
   std::iota(image.begin(), image.end(), uint8_t{0});

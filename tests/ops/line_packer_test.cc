@@ -1,4 +1,4 @@
-// LinePacker: pixels of a line wherever the wanted ones begin and end, and not a float beyond them.
+// LinePacker: pixels of a line for any start and end, without reading a float beyond them.
 #include "thimble/ops/conv2d/line_packer.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ constexpr int64_t kWidth = 5;
 constexpr int64_t kChannels = 2;
 constexpr int64_t kLines = 3;
 
-// Numbers from 1 on: none is a zero of the padding.
+// Numbers from 1 on: none is zero like the padding.
 std::vector<float> Images() {
   std::vector<float> images(kLines * kWidth * kChannels);
   std::iota(images.begin(), images.end(), 1.0F);

@@ -1,5 +1,5 @@
-// linear and its gradients: kernels against references, gradient rule against the complex step,
-// wrong shapes against their messages.
+// linear and its gradients: kernels compared with references, the gradient rule with the complex
+// step, wrong shapes with their messages.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -42,7 +42,7 @@ const std::vector<Layer> kLayers = {
     {{1, 1}, 1},     {{0, 3}, 4},       {{10, 128}, 10},    {{7, 33}, 17}, {{600, 40}, 50},
     {{3, 1100}, 70}, {{2, 2, 3, 4}, 5}, {{5, 1, 1, 16}, 3}, {{3, 0}, 2},   {{15, 17}, 130}};
 
-// Long along one side at most, so that products stay small.
+// At most one long side, so that products stay small.
 Layer RandomLayer(CaseDraw& draw) {
   const int64_t longest = draw.Between(0, 3);
   const auto size = [&](int64_t side) { return draw.Size(side == longest ? 700 : 60); };

@@ -13,7 +13,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of a part that was normalised in groups.
+// Statistics of a part that was normalised in groups.
 OpCase GroupsCase(int64_t groups, int64_t channels, int64_t samples, int seen_bound = 1 << 10) {
   return {.op = "merge_statistics",
           .inputs = {Shape{channels}, Shape{channels}, Shape{groups, channels},
@@ -71,8 +71,8 @@ Moments MomentsOf(const std::vector<double>& numbers, size_t begin, size_t end) 
   return moments;
 }
 
-// Parts of 3, 2 and 2 samples, one after the other through each kernel: what comes out are the
-// moments of all seven.
+// Parts of 3, 2 and 2 samples, merged one after the other by each kernel: the result is the moments
+// of all seven.
 TEST(MergeStatistics, UnequalPartsGiveTheMomentsOfTheWhole) {
   const std::vector<double> numbers = {1, 4, -2, 10, 8, 0.5, 3};
   const Moments whole = MomentsOf(numbers, 0, numbers.size());
@@ -101,7 +101,7 @@ TEST(MergeStatistics, UnequalPartsGiveTheMomentsOfTheWhole) {
   EXPECT_NEAR(variance, whole.variance, 1e-5);
 }
 
-// A part of three groups joins as three parts would, one after the other.
+// A part of three groups is merged like three parts, one after the other.
 TEST(MergeStatistics, GroupsOfAPartJoinOneAfterTheOther) {
   const std::vector<float> means = {1, -2, 6};
   const std::vector<float> variances = {0.5, 4, 2};

@@ -1,5 +1,5 @@
-// What holds for every op of op_list.inc, with the calls that the ops' own test files provide: a
-// file defines `std::vector<OpCase> <Name>Cases()` and adds a line to op_cases.inc.
+// Checks of every op in op_list.inc, with the calls from the ops' own test files: a file defines
+// `std::vector<OpCase> <Name>Cases()` and adds a line to op_cases.inc.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -97,7 +97,7 @@ TEST_P(EveryOp, HasGradientOrReason) {
 }
 
 TEST_P(EveryOp, CostsSomethingForSomeCase) {
-  // A constant is written and pixels are moved: nothing is computed.
+  // These write a constant or move pixels: nothing is computed.
   const std::set<std::string> free_ops = {"fill", "image_crop_flip"};
   int64_t most = 0;
   for (const OpCase& op_case : AllCases()) {

@@ -1,6 +1,6 @@
-// Random calls of every op, on every kernel: whatever the shape, results agree with the reference
-// and nothing beside the buffers is touched. A test file of an op has `OpCase
-// Random_<op>(CaseDraw&)` and op_generators.inc a line; support/property_run.h tells how to run
+// Random calls of every op, on every kernel: for any shape, results agree with the reference and
+// nothing outside the buffers is touched. The test file of an op has `OpCase
+// Random_<op>(CaseDraw&)` and op_generators.inc a line; support/property_run.h explains how to run
 // more cases, others or one.
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ const std::vector<Generator>& Generators() {
   return generators;
 }
 
-// Null where the op has none.
+// Null if the op has none.
 const Generator* FindGenerator(const std::string& op) {
   const auto found = std::find_if(Generators().begin(), Generators().end(),
                                   [&](const Generator& generator) { return generator.op == op; });
@@ -55,9 +55,9 @@ OpCase MakeRandomCase(const Generator& generator, uint64_t seed, uint32_t number
   return op_case;
 }
 
-// One thread with plenty of scratch, one with the least that will do, and more threads with any.
+// One thread with plenty of scratch, one with the minimum, and more threads with any amount.
 std::vector<KernelLimits> RandomLimits(CaseDraw draw) {
-  constexpr size_t kLeast = 1;  // kernels then take the smallest blocks they have
+  constexpr size_t kLeast = 1;  // kernels then use their smallest blocks
   constexpr size_t kMost = size_t{1} << 20;
   std::vector<KernelLimits> limits = {{1, kMost}, {1, kLeast}};
   for (int threads : {2, 3, 5}) {
@@ -66,11 +66,11 @@ std::vector<KernelLimits> RandomLimits(CaseDraw draw) {
   return limits;
 }
 
-// A kernel that takes none of so many random calls is not tested.
+// A kernel that accepts none of this many random calls counts as untested.
 constexpr uint32_t kManyCases = 40;
 
-// Runs check(case, number) for the op's random cases. `check` says which kernels took the case;
-// those of the device must all have had one.
+// Runs check(case, number) for the op's random cases. `check` returns the kernels that accepted the
+// case; every kernel of the device must accept at least one.
 template <class Check>
 void CheckRandomCases(const std::string& op, uint32_t cases, DeviceKind device,
                       const Check& check) {
@@ -103,7 +103,7 @@ class OpProperty : public testing::TestWithParam<std::string> {};
 class ShortOpProperty : public OpProperty {};
 TEST_P(ShortOpProperty, RandomCallsAgreeWithReference) { CheckOnCpu(GetParam(), 6); }
 
-// A minute or two. ctest goes by the name of its instance.
+// A minute or two. ctest selects it by the name of its instance.
 class LongOpProperty : public OpProperty {};
 TEST_P(LongOpProperty, RandomCallsAgreeWithReference) { CheckOnCpu(GetParam(), 200); }
 

@@ -37,7 +37,7 @@ TEST(Relu, KeepsPositiveNumbers) {
 }
 
 TEST(Relu, PassesNan) {
-  // Long enough that NaN stands in whole vectors and in the rest.
+  // Long enough for NaN in whole vectors and in the tail.
   const OpCase op_case{.op = "relu", .inputs = {Shape{19}}};
   for (const auto& outputs : RunAllKernels(op_case, {{std::vector<float>(19, NAN), {}}})) {
     for (float y : outputs[0].floats) EXPECT_TRUE(std::isnan(y));

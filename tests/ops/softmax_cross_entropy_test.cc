@@ -39,10 +39,10 @@ std::vector<OpCase> SoftmaxCrossEntropyCases() {
     cases.push_back(SoftmaxCrossEntropyCase(rows, classes, static_cast<double>(rows)));
     cases.push_back(SoftmaxCrossEntropyGradCase(rows, classes, static_cast<double>(rows)));
   }
-  cases.push_back(SoftmaxCrossEntropyCase(0, 10, 3));
-  cases.push_back(SoftmaxCrossEntropyGradCase(0, 10, 3));
-  OpCase shifted = SoftmaxCrossEntropyCase(20, 10, 1);
-  shifted.first_input_offset = 1000;  // exp overflows unless the maximum is taken away
+  cases.push_back(MakeCase(0, 10, 3));
+  cases.push_back(MakeGradCase(0, 10, 3));
+  OpCase shifted = MakeCase(20, 10, 1);
+  shifted.first_input_offset = 1000;  // exp overflows unless the maximum is subtracted
   cases.push_back(shifted);
   return cases;
 }
@@ -55,8 +55,8 @@ OpCase Random_softmax_cross_entropy(CaseDraw& draw) {
 OpCase Random_softmax_cross_entropy_grad(CaseDraw& draw) {
   const int64_t rows = RandomRows(draw);
   const auto divisor = static_cast<double>(rows + 1);
-  OpCase op_case = SoftmaxCrossEntropyGradCase(rows, draw.Size(300), divisor);
-  // The formula takes 1 from the label's probability, times dloss, which is standard normal.
+  OpCase op_case = MakeGradCase(rows, draw.Size(300), divisor);
+  // The formula subtracts 1 from the label's probability, times dloss, which is standard normal.
   op_case.cancelled_size = 5 / divisor;
   return op_case;
 }
@@ -67,7 +67,7 @@ TEST(SoftmaxCrossEntropy, EqualLogitsGiveLogOfClasses) {
   for (const auto& outputs : RunAllKernels(SoftmaxCrossEntropyCase(2, 4, 2),
                                            {{{3, 3, 3, 3, -1, -1, -1, -1}, {}}, {{}, {0, 3}}})) {
     EXPECT_FLOAT_EQ(outputs[0].floats[0], std::log(4.0F));
-    // Of equal logits the first counts as the answer.
+    // Among equal logits the first counts as the answer.
     EXPECT_EQ(outputs[1].integers[0], 1);
   }
 }

@@ -1,5 +1,5 @@
-// The Winograd kernels of conv2d and its gradients: shapes they take and decline, their blocks,
-// and how far they are from the exact results compared with the plain kernels.
+// The Winograd kernels of conv2d and its gradients: shapes they accept and decline, their blocks,
+// and their errors compared with those of the plain kernels.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -98,7 +98,7 @@ TEST(WinogradTest, DeclinesTheRest) {
   }
 }
 
-// Length of the difference from the exact result.
+// Norm of the difference from the exact result.
 double Error(const PreparedCase& prepared, const Kernel& kernel,
              const std::vector<ReferenceTensor<double>>& inputs,
              const std::vector<ReferenceTensor<double>>& exact) {
@@ -110,7 +110,7 @@ double Error(const PreparedCase& prepared, const Kernel& kernel,
   return std::sqrt(sum);
 }
 
-// docs/techniques/winograd.md tells of these ratios.
+// docs/techniques/winograd.md quotes these ratios.
 TEST(WinogradTest, ErrorsAreAFewTimesThoseOfPlainSums) {
   for (const std::string& op : kOps) {
     const OpCase op_case = Filters{2, 16, 16, 64, 64, 1}.Case(op);

@@ -44,7 +44,7 @@ TEST_F(FuseConvAddTest, OneNodeWritesWhatTheAddWrote) {
     EXPECT_EQ(node.layer, layers[i]);
     EXPECT_EQ(node.attributes.Int("padding"), 1);
     ASSERT_EQ(node.inputs.size(), 3U);
-    // What is added is what the convolution reads, here.
+    // Here the added value is the convolution's input.
     EXPECT_EQ(node.inputs[2], node.inputs[0]);
     EXPECT_FALSE(graph.Find(std::string(layers[i]) + ".y").valid());
   }

@@ -68,7 +68,7 @@ TEST_P(FuseNormReluTest, KeepsANormThatTheCallerReads) {
 TEST_P(FuseNormReluTest, KeepsOtherRelus) {
   net_.Relu(net_.Relu(net_.BatchNorm("bn", net_.Relu(Input()))));
   const Graph graph = Fuse();
-  // The one before the norm, and the second behind it.
+  // The one before the norm, and the second one after it.
   EXPECT_EQ(CountOps(graph, "relu"), 2U);
   EXPECT_EQ(CountOps(graph, norm()), 1U);
 }

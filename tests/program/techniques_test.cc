@@ -21,7 +21,7 @@ TEST(Levers, AreComplete) {
   for (const Lever* lever : Levers()) {
     EXPECT_TRUE(names.insert(lever->name).second) << lever->name;
     EXPECT_FALSE(lever->takes.empty() || lever->help.empty() || lever->what.empty()) << lever->name;
-    // What the plain plan has is a value of it, and changes no bit.
+    // The plain plan's value is a valid value of the lever, and changes no bit.
     if (lever->check && !lever->plain.empty()) {
       EXPECT_TRUE(lever->check(lever->plain).ok()) << lever->name;
     }
@@ -32,7 +32,7 @@ TEST(Levers, AreComplete) {
   EXPECT_EQ(FindLever("nonsense"), nullptr);
 }
 
-// What is worth trying is another value, and one that the lever takes.
+// Values worth trying are valid and differ from the plain one.
 TEST(Levers, WhatIsWorthTryingIsTaken) {
   for (const Lever* lever : Levers()) {
     if (!lever->worth_trying) continue;

@@ -16,7 +16,7 @@ TEST(TensorView, GivesItsElements) {
   EXPECT_EQ(view.size_bytes(), sizeof(numbers));
 }
 
-// In all builds: elements of another size would be read beside the tensor.
+// In all builds: elements of another size would be read outside the tensor.
 TEST(TensorViewDeathTest, RefusesAnotherType) {
   std::array<uint8_t, 4> bytes = {};
   const TensorView view{bytes.data(), DType::kU8, Shape{4}};
@@ -24,7 +24,7 @@ TEST(TensorViewDeathTest, RefusesAnotherType) {
   EXPECT_DEATH(view.DataAs<const int32_t>(), "a tensor of u8 was accessed as one of i32");
 }
 
-// Numbers of the same size are others nevertheless.
+// Types of the same size are still different types.
 TEST(TensorViewDeathTest, RefusesAnotherTypeOfTheSameSize) {
   std::array<float, 4> numbers = {};
   const TensorView view{numbers.data(), DType::kF32, Shape{4}};

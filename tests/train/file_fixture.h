@@ -1,4 +1,4 @@
-// What the file tests share: a folder of their own and raw bytes in and out of it.
+// Shared by tests of files: a temporary folder, and reading and writing raw bytes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ std::span<const std::byte> BytesOf(const T& values) {
   return std::as_bytes(std::span(values));
 }
 
-// While it lives, files cannot grow beyond `max_bytes`: writes fail as on a full disk.
+// During its lifetime files cannot grow beyond `max_bytes`: writes fail as on a full disk.
 class ScopedFileSizeLimit {
  public:
   explicit ScopedFileSizeLimit(rlim_t max_bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {

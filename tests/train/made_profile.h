@@ -1,5 +1,5 @@
-// A small profile made by hand, for the tests of what is made from one: two layers, four steps, the
-// fullest of which is step 2 (3764 of 4096 bytes).
+// A small profile made by hand, for tests of its outputs: two layers, four steps, with the peak at
+// step 2 (3764 of 4096 bytes).
 #pragma once
 
 #include <string>

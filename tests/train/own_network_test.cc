@@ -1,4 +1,4 @@
-// Training a network that no name stands for.
+// Training a network that has no built-in name.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// The smallest trainings there are, for tests of the trainer and its parts.
+// The smallest possible training runs, for tests of the trainer and its parts.
 #pragma once
 
 #include <memory>

@@ -142,7 +142,7 @@ TEST(BuildModel, SizesBeyondAllMachines) {
 }
 
 TEST(BuildModel, ManyLayersOfOneNameTakeNoTime) {
-  // Each repetition gives a value called "normalize.relu": names are told apart in one look.
+  // Each repetition gives a value called "normalize.relu": finding a new name must be fast.
   EXPECT_EQ(Refusal(ModelText("{ type = \"relu\", repeat = 2000 },\n" + kScores)), "was accepted");
 }
 

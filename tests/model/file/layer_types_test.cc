@@ -46,7 +46,7 @@ TEST(LayerTypes, ConvolutionsStartAsTheBuilderSays) {
   EXPECT_EQ(keys[3].fallback, usual.padding);
 }
 
-// Parameters and arithmetic as the graph of the layer has them.
+// Parameters and arithmetic of the layer's graph.
 TEST(LayerTypes, SizesAreThoseOfTheGraph) {
   const std::vector<int64_t> numbers = {5, 3, 2, 1};
   for (const char* name : {"conv", "linear", "avg_pool", "global_avg_pool"}) {

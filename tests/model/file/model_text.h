@@ -1,11 +1,11 @@
-// Texts of model files, for tests of their reader.
+// Texts of model files, for tests of the parser.
 #pragma once
 
 #include <string>
 
 namespace thimble {
 
-// What every file needs, as its last lines.
+// The section that every file needs, as its last lines.
 inline const std::string kInputText =
     "[input]\nheight = 8\nwidth = 8\nchannels = 3\nclasses = 10\n";
 

@@ -17,7 +17,7 @@ ModelDescription MustParse(const std::string& text) {
   return std::move(model).value();
 }
 
-// What is said against the text, after the file's name.
+// The error message for the text, after the file's name.
 std::string ParseRefusal(const std::string& text) {
   const auto model = ParseModel(text, "m.toml");
   if (model.ok()) return "was accepted";
@@ -87,7 +87,7 @@ TEST(ParseModel, SyntaxIsTomls) {
   EXPECT_THAT(ParseRefusal("[input]\nheight = 99999999999999999999\n"), StartsWith("2:"));
   EXPECT_THAT(ParseRefusal("a = \"\xff\"\n"), StartsWith("1:"));
   EXPECT_THAT(RefusedLayer("{ type = \"relu\", type = \"relu\" }"), StartsWith("2:"));
-  // What TOML's reader says of a text may hold some of it.
+  // Messages of the TOML parser may contain parts of the text.
   EXPECT_EQ(ParseRefusal("height = [i\nn]\n").find('\n'), std::string::npos);
 }
 

@@ -54,7 +54,7 @@ TEST(ResolveModel, UnknownValues) {
             "2:24: 'with': no layer above is called 'y'");
   EXPECT_THAT(ResolveRefusal(ModelText("{ type = \"relu\", as = \"x\", from = \"x\" },\n")),
               HasSubstr("no layer above"));
-  // Names of repetitions are many; `as` names the last one.
+  // Repetitions have many names; `as` names the last one.
   EXPECT_THAT(ResolveRefusal(ModelText("{ type = \"batch_norm\", name = \"b{i}\", repeat = 2 },\n"
                                        "{ type = \"relu\", from = \"b1\" },\n")),
               HasSubstr("no layer above is called 'b1'"));

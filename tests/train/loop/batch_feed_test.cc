@@ -68,7 +68,7 @@ TEST(BatchFeed, LeavingEarlyStopsTheReader) {
   EXPECT_TRUE(feed.Start(0, 1'000'000'000).ok());
 }
 
-// Eight by eight images; the ring of the run has more than enough room.
+// Eight by eight images; the ring of the run is larger than necessary.
 TEST(BatchFeed, AnErrorOfTheDataComesOut) {
   const NumberedDataset dataset(8, /*broken_index=*/5);
   const EvalBatches source(dataset, 4);

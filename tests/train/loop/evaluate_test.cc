@@ -65,7 +65,7 @@ TEST(Evaluate, SmallerLastBatchCountsByItsImages) {
   EXPECT_EQ(all->images, 6);
   const double right = all->accuracy * 6;
   EXPECT_EQ(right, std::round(right));
-  // Again: nothing of the first time is left.
+  // Again: nothing of the first run remains.
   const auto again = Evaluate(*run.executor, run.program, *run.data.test);
   EXPECT_EQ(again->loss, all->loss);
   EXPECT_EQ(again->accuracy, all->accuracy);

@@ -9,7 +9,7 @@
 namespace thimble {
 namespace {
 
-// An observer that takes as much memory as it is told, each time.
+// An observer that allocates a given amount of memory each time.
 class Hungry final : public TrainObserver {
  public:
   explicit Hungry(int64_t bytes) : bytes_(bytes) {}

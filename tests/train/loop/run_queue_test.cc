@@ -13,7 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// A tiny run whose executor works on a device that is behind the host.
+// A tiny run whose executor uses an asynchronous device.
 struct BehindRun {
   BehindRun() : run(WithoutRing()) {
     const Program& program = run.program.program;
@@ -34,7 +34,7 @@ struct BehindRun {
   std::unique_ptr<Executor> executor;
 };
 
-// Losses of the first steps, with as many under way as the device likes.
+// Losses of the first steps, with as many steps in flight as the device allows.
 std::vector<double> Train(const TinyRun& run, Executor& executor, int64_t slots, int64_t steps) {
   const TrainBatches batches(*run.data.train, run.config.batch, 1);
   BatchFeed feed(batches, executor, slots, run.config.batch);

@@ -26,7 +26,7 @@ TrainConfig SevenAtATime(int64_t microbatch) {
   return config;
 }
 
-// Without batch norm: a sample does not know which others are in its part.
+// Without batch norm: a sample does not depend on the others in its part.
 ImageClassifier PlainNetwork(const ImageSpec& images) {
   return {"plain", images, [classes = images.classes](NetworkBuilder& net, ValueId x) {
             x = net.Conv("conv", x, {.out_channels = 5, .kernel = 3, .stride = 2, .padding = 1});
@@ -35,7 +35,7 @@ ImageClassifier PlainNetwork(const ImageSpec& images) {
           }};
 }
 
-// The same with a norm behind the first convolution: what it sees does not depend on the parts.
+// The same with a norm after the first convolution: its inputs do not depend on the parts.
 ImageClassifier NormNetwork(const ImageSpec& images) {
   return {"norm", images, [classes = images.classes](NetworkBuilder& net, ValueId x) {
             x = net.Conv("conv", x, {.out_channels = 5, .kernel = 3, .stride = 2, .padding = 1});
@@ -220,7 +220,7 @@ TEST(StepQueue, PartsMayHaveGroups) {
   }
 }
 
-// Group norm keeps to a sample and dropout to its draws: parts change nothing but roundings.
+// Group norm and dropout treat samples independently: parts change only rounding.
 TEST(StepQueue, GroupNormAndDropoutDoNotNoticeParts) {
   const auto wide = [](const ImageSpec& images) {
     return FindModel("wrn-10-1:group-norm=8,dropout=0.3", images).value();
@@ -276,7 +276,7 @@ TEST(StepQueue, RunsUnderWayChangeNothing) {
   }
 }
 
-// Two steps of four runs are under way before anybody looks at a result.
+// Two steps of four runs are in flight before a result is read.
 TEST(StepQueue, NothingWaitsBetweenParts) {
   TrainConfig config = SevenAtATime(3);
   config.prefetch = 0;

@@ -21,7 +21,7 @@
 namespace thimble {
 namespace {
 
-// Remembers what it was told; may do something at the start or after a step.
+// Records the events it receives; may run a function at the start or after a step.
 class Listener final : public TrainObserver {
  public:
   void OnStart(const TrainingProgram& program, const std::string& /*run_folder*/) override {
@@ -329,7 +329,7 @@ TEST_F(TrainerTest, AnotherSimdTargetIsSaidAloud) {
   EXPECT_EQ(listener.messages.find("the checkpoint was made with " + targets.back()), 0U);
 }
 
-// Four good steps, then, where the rate has risen to it, one that nothing survives.
+// Four normal steps, then one that diverges because the rate has risen.
 TEST_F(TrainerTest, DivergenceKeepsTheLastGoodCheckpoint) {
   config_.epochs = 9;
   config_.checkpoint_every = 1;
@@ -522,7 +522,7 @@ TEST_F(TrainerTest, StoppedBeforeTheFirstPart) {
   config_.microbatch = 2;
   Listener listener;
   listener.at_start = [] { raise(SIGTERM); };
-  EXPECT_EQ(MustTrain(listener).steps, 0);  // accumulators that nobody wrote are counted
+  EXPECT_EQ(MustTrain(listener).steps, 0);  // unwritten accumulators are counted
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ class ConfigFileTest : public FileFixture {
     Put(path_, content);
     return ReadConfigFile(path_, config_);
   }
-  // What is said against `content`, after the file's name.
+  // The error message for `content`, after the file's name.
   std::string Refusal(const std::string& content) {
     const Result<void> result = Read(content);
     if (result.ok()) return "was accepted";
@@ -20,7 +20,7 @@ class ConfigFileTest : public FileFixture {
     EXPECT_EQ(result.error().message.find(path_ + ":"), 0U) << result.error().message;
     return result.error().message.substr(path_.size() + 1);
   }
-  // The same configuration after a way through TOML.
+  // The configuration written to TOML and read back.
   void ExpectRoundTrip(const TrainConfig& config) {
     const std::string text = ToToml(config);
     config_ = {};

@@ -13,7 +13,7 @@ Result<void> Set(TrainConfig& config, const char* name, const char* text) {
   return FindOption(name)->set(config, text);
 }
 
-// The refusal of a value, "" where it is taken. A refused value must change nothing.
+// The error for a value, "" if it is accepted. A rejected value must change nothing.
 std::string Refusal(const char* name, const char* text) {
   TrainConfig config;
   const Result<void> result = Set(config, name, text);
@@ -127,7 +127,7 @@ TEST(Options, AMicrobatchIsChosenOrNot) {
   ASSERT_TRUE(option.set(config, "10").ok());
   EXPECT_EQ(config.microbatch, 10);
   EXPECT_EQ(option.get(config), "10");
-  // One part is no parts.
+  // One part means the whole batch.
   config.batch = 10;
   EXPECT_EQ(option.get(config), "");
   ASSERT_TRUE(option.set(config, "").ok());

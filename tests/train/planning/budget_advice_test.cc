@@ -18,7 +18,7 @@ using testing::HasSubstr;
 class BudgetAdviceTest : public testing::Test {
  protected:
   PlanSizer Sizer() const { return PlanSizer(model_, counts_, BuiltinOps()); }
-  // By the way that a run goes.
+  // Planned in the same way as a run.
   int64_t ArenaOf(const TrainConfig& config) const {
     EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config).error().message;
     const auto program = MakeTrainingProgram(config, model_, counts_, BuiltinOps());
@@ -119,7 +119,7 @@ TEST_F(BudgetAdviceTest, TheLargestBatchInParts) {
   EXPECT_EQ(*LargestBatchWithin(config_, Sizer()), 59);
 }
 
-// What the options forbid is no advice.
+// Advice respects the limits of the options.
 TEST_F(BudgetAdviceTest, NoBatchBelowAMicrobatch) {
   config_.batch = 20;
   config_.microbatch = 16;

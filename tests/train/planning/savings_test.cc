@@ -105,7 +105,7 @@ TEST_F(SavingsTest, ComeOnTopOfWhatWasAskedFor) {
   }
 }
 
-// Winograd convolutions refuse as little as is offered otherwise.
+// Winograd convolutions reject the small scratch that is otherwise offered.
 TEST_F(SavingsTest, OfferedScratchCanBePlannedWith) {
   EXPECT_EQ(Find().offered.back().name, "--scratch 64KiB");
   config_.conv = "winograd";
@@ -117,7 +117,7 @@ TEST_F(SavingsTest, OfferedScratchCanBePlannedWith) {
   EXPECT_EQ(Find().offered.back().name, "--recompute blocks");
 }
 
-// Which is within reach with all passes only.
+// The limit can be reached only with all passes.
 TEST_F(SavingsTest, OfALimitForRecompute) {
   config_.recompute = "optimal";
   config_.recompute = fmt::format("optimal:{}", ArenaOf(config_));

@@ -62,7 +62,7 @@ TEST(MadeBatch, LabelsStayBelowTheNumberOfClasses) {
   }
 }
 
-// Whoever measures residents finds the ring in use, as in training.
+// Measuring residents finds the ring in use, as in training.
 TEST(MadeBatch, TheRingIsFilledToItsEnd) {
   const TinyRun run;
   FillPrefetchRing(*run.executor);

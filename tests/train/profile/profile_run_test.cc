@@ -54,7 +54,7 @@ TEST(ProfileRun, TimesEveryStepOfEveryRun) {
   }
 }
 
-// The same code where the arena is not memory of the host and work is under way for a while.
+// The same code on a device whose arena is not host memory and whose work is asynchronous.
 TEST(ProfileRun, MeasuresDevicesThatWorkByThemselves) {
   const TrainingProgram program = ProgramOf(TinyConfig());
   const auto executor =
@@ -114,8 +114,8 @@ TEST(ProfileRun, NamesAValueThatIsNotWrittenToItsEnd) {
   EXPECT_THAT(check.error().message, HasSubstr("49152 bytes planned, 49148 measured"));
 }
 
-// 160 bytes in a place of 192. Wrong in the audited run only: in AddressSanitizer builds other runs
-// stop at stray writes.
+// 160 bytes in a buffer of 192. Wrong only in the audited run: in AddressSanitizer builds other
+// runs stop at writes to unowned memory.
 TEST(ProfileRun, NamesAValueThatReachesTooFar) {
   static int num_calls = 0;
   num_calls = 0;

@@ -25,7 +25,7 @@ class CheckpointTest : public FileFixture {
     metadata[key] = value;
     ASSERT_TRUE(SaveTensors(CheckpointPath(run_), Tensors(), metadata).ok());
   }
-  // Both readers must refuse for the same reason, and no view may change.
+  // Both readers must fail for the same reason, and no view may change.
   std::string Refusal() {
     Clear();
     const auto info = ReadCheckpointInfo(run_);
@@ -169,7 +169,7 @@ TEST_F(CheckpointTest, EveryFlippedBitIsFound) {
     damaged[bit / 8] = static_cast<char>(damaged[bit / 8] ^ (1 << bit % 8));
     Put(CheckpointPath(run_), damaged);
     const auto loaded = LoadCheckpoint(run_, "wrn-28-2", Tensors());
-    // Where the checksum's own name is hit, there is none to compare with, and all else is intact.
+    // If the checksum's own name is hit, there is no checksum to compare, and all else is intact.
     if (loaded.ok()) {
       EXPECT_EQ(damaged.find("thimble.checksum"), std::string::npos) << bit;
       EXPECT_EQ(*loaded, info_) << bit;

@@ -27,7 +27,7 @@ RunState Filled() {
           .metrics_checksum = std::numeric_limits<uint64_t>::max()};
 }
 
-// What is said against a state with `name` replaced by `value`.
+// The error message for a state with `name` replaced by `value`.
 std::string RefusalWith(const char* name, const Json& value) {
   Json json = ParseJson(ToJson(Filled())).value();
   json[name] = value;

@@ -14,7 +14,8 @@
 
 namespace thimble {
 
-// Adds options of the table (train/options.h) to a command and records the values that were given.
+// Adds options of the table (train/options/options.h) to a command and records the values that were
+// given.
 class ConfigFlags {
  public:
   // All options of the table, or the named ones.

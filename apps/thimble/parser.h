@@ -10,7 +10,8 @@
 namespace thimble {
 
 // Makes every option of every command reject empty values and values that look like options.
-// Options outside the table (train/options.h) also reject values that are not in their list.
+// Options outside the table (train/options/options.h) also reject values that are not in their
+// list.
 void RefuseSlips(CLI::App& app);
 
 // Rejects "--out=": the parser would take the next word as its value.

@@ -43,6 +43,19 @@ TEST(BatchParts, AreNearlyEqualAndNumberedThrough) {
   EXPECT_TRUE(parts.PartAt(6).last());
 }
 
+TEST(BatchParts, TheLastBatchMayHaveMoreParts) {
+  const NumberedDataset dataset(10);
+  const TrainBatches batches(dataset, 4, 1);  // 4, 4, 2
+  const BatchParts parts(batches, [](int64_t samples) {
+    return NearlyEqualParts{samples, samples == 4 ? 1 : 2};
+  });
+  EXPECT_EQ(parts.PartAt(1), (BatchPart{1, {0, 4, 4}, 4, 0}));
+  EXPECT_EQ(parts.PartAt(2), (BatchPart{2, {0, 8, 1}, 2, 0}));
+  EXPECT_EQ(parts.PartAt(3), (BatchPart{2, {0, 9, 1}, 2, 1}));
+  EXPECT_EQ(parts.PartAt(4), (BatchPart{3, {1, 0, 4}, 4, 0}));
+  EXPECT_EQ(parts.FirstPart(3), 4);
+}
+
 // For all sizes: the parts of a step contain its images in its order.
 TEST(BatchParts, TogetherAreTheBatch) {
   const NumberedDataset dataset(23);

@@ -14,9 +14,6 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr size_t kTrain = SmallTraining::kTrain;
-constexpr size_t kEvaluate = SmallTraining::kEvaluate;
-
 // The device of the executor under test: kernels planted here have no GPU code and write through
 // it.
 Device* device_of_kernels = nullptr;

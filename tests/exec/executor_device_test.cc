@@ -12,9 +12,6 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr size_t kTrain = SmallTraining::kTrain;
-constexpr size_t kEvaluate = SmallTraining::kEvaluate;
-
 // x -> relu -> y, 20 elements, and a separate parameter.
 struct OnRecordingDevice {
   OnRecordingDevice() {

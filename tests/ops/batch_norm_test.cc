@@ -55,7 +55,7 @@ std::vector<OpCase> BatchNormCases() {
     }
   }
   // All digits of a float are lost if the mean is not subtracted first.
-  OpCase large_mean = MakeCase({2, 17, 19, 20});
+  OpCase large_mean = BatchNormCase({2, 17, 19, 20});
   large_mean.first_input_offset = 1e4;
   cases.push_back(large_mean);
   return cases;

@@ -39,9 +39,9 @@ std::vector<OpCase> SoftmaxCrossEntropyCases() {
     cases.push_back(SoftmaxCrossEntropyCase(rows, classes, static_cast<double>(rows)));
     cases.push_back(SoftmaxCrossEntropyGradCase(rows, classes, static_cast<double>(rows)));
   }
-  cases.push_back(MakeCase(0, 10, 3));
-  cases.push_back(MakeGradCase(0, 10, 3));
-  OpCase shifted = MakeCase(20, 10, 1);
+  cases.push_back(SoftmaxCrossEntropyCase(0, 10, 3));
+  cases.push_back(SoftmaxCrossEntropyGradCase(0, 10, 3));
+  OpCase shifted = SoftmaxCrossEntropyCase(20, 10, 1);
   shifted.first_input_offset = 1000;  // exp overflows unless the maximum is subtracted
   cases.push_back(shifted);
   return cases;
@@ -55,7 +55,7 @@ OpCase Random_softmax_cross_entropy(CaseDraw& draw) {
 OpCase Random_softmax_cross_entropy_grad(CaseDraw& draw) {
   const int64_t rows = RandomRows(draw);
   const auto divisor = static_cast<double>(rows + 1);
-  OpCase op_case = MakeGradCase(rows, draw.Size(300), divisor);
+  OpCase op_case = SoftmaxCrossEntropyGradCase(rows, draw.Size(300), divisor);
   // The formula subtracts 1 from the label's probability, times dloss, which is standard normal.
   op_case.cancelled_size = 5 / divisor;
   return op_case;

@@ -88,7 +88,7 @@ TEST(ProgramTest, ErrorsNameThePlan) {
   options.skipped_passes = {"nonsense"};
   const auto program = PlanBoth({}, options);
   ASSERT_FALSE(program.ok());
-  EXPECT_THAT(program.error().message, StartsWith("there is no pass 'nonsense'"));
+  EXPECT_THAT(program.error().message, StartsWith("no pass 'nonsense'"));
 }
 
 TEST(ProgramTest, EvaluationOfANetworkFitsIntoTheArenaOfItsTraining) {

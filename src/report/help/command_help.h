@@ -9,7 +9,7 @@ namespace thimble {
 
 struct HelpOption {
   std::string name;           // "--batch", "-h, --help"; "RUN" for a positional argument
-  std::string value = {};     // values it takes (train/option_values.h); empty: a switch
+  std::string value = {};     // values it takes (train/options/option_values.h); empty: a switch
   std::string help = {};      // in a few words, without a full stop
   std::string standard = {};  // the default; empty: none worth showing
   std::string group = {};     // heading

@@ -8,7 +8,7 @@ namespace thimble {
 namespace {
 
 // 1 and 2 are below 0 in a bad packing order and next to each other in a good one.
-const std::vector<PackItem> kItems = {{64, 0, 2}, {64, 0, 1}, {128, 1, 3}, {64, 2, 3}};
+const std::vector<PackItem> kOrdered = {{64, 0, 2}, {64, 0, 1}, {128, 1, 3}, {64, 2, 3}};
 
 Packing PackAsTheyCome(const std::vector<PackItem>& items) {
   std::vector<uint32_t> order(items.size());

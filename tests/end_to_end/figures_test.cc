@@ -148,7 +148,7 @@ class ProcessPeakEndToEnd : public ThimbleFixture {
     const int64_t told = SummaryOf(run)["process_peak_bytes"].get<int64_t>();
     constexpr int64_t kPageBytes = 4096;
     EXPECT_LE(std::abs(result.peak_bytes - told), 2 * kPageBytes)
-        << options << ": told " << told << ", by the kernel " << result.peak_bytes;
+        << options << ": reported " << told << ", by the kernel " << result.peak_bytes;
     EXPECT_THAT(result.out, HasSubstr(std::to_string(told)));
     EXPECT_THAT(Content(run + "/report.html"), HasSubstr("<h2>Memory over one step</h2>"));
   }

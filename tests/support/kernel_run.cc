@@ -117,11 +117,11 @@ std::vector<std::vector<std::byte>> RunKernel(const PreparedCase& prepared, cons
   KernelMemory memory(prepared, kernel, inputs, options);
   RunOnDevice(prepared, kernel, options, memory);
 
-  EXPECT_TRUE(memory.scratch.GuardsIntact()) << kernel.name << " wrote beside its scratch";
+  EXPECT_TRUE(memory.scratch.GuardsIntact()) << kernel.name << " wrote outside its scratch";
   EXPECT_TRUE(memory.scratch.LastWordWritten()) << kernel.name << " left the end of its scratch";
   for (size_t i = 0; i < memory.buffers.size(); ++i) {
     EXPECT_TRUE(memory.buffers[i].GuardsIntact())
-        << kernel.name << " wrote beside tensor " << i << " (inputs first)";
+        << kernel.name << " wrote outside tensor " << i << " (inputs first)";
   }
   for (size_t i = 0; i < memory.in.size(); ++i) {
     if (SharesInput(options, i) || memory.stored[i].empty()) continue;

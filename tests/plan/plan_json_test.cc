@@ -115,7 +115,7 @@ TEST_F(PlanJsonTest, TornFilesAreRefused) {
     const auto torn = ProgramRecordFromJson(std::string_view(text).substr(0, length));
     ASSERT_FALSE(torn.ok()) << length;
     // The place of the first missing byte, or of the incomplete word before it.
-    EXPECT_THAT(torn.error().message, testing::StartsWith("is torn or no JSON: byte "));
+    EXPECT_THAT(torn.error().message, testing::StartsWith("is truncated or not JSON: byte "));
   }
 }
 

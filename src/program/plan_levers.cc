@@ -10,9 +10,9 @@ Lever Recompute() {
   return {.name = "recompute",
           .takes = "none|cheap|blocks[:N]|sqrt|optimal[:SIZE]",
           .help =
-              "forward values to drop and rebuild; cheap: norms and activations; optimal: for "
-              "the smallest arena, or as little as fits into SIZE",
-          .what = "keep what passes between blocks, and rebuild the rest in backward",
+              "forward values to drop and recompute in backward; cheap: norms and activations; "
+              "optimal: for the smallest arena or, with SIZE, for the least work that fits",
+          .what = "keep only the values between blocks and recompute the rest in backward",
           .plain = "none",
           .training_only = true,
           .check = [](std::string_view value) -> Result<void> {
@@ -29,9 +29,9 @@ Lever Convolution() {
   return {.name = "conv",
           .takes = "direct|winograd",
           .help =
-              "convolutions; winograd: a quarter of the multiplications of 3x3 filters, other "
-              "roundings",
-          .what = "fewer multiplications, in other roundings",
+              "convolution algorithm; winograd: a quarter of the multiplications for 3x3 filters, "
+              "different rounding",
+          .what = "fewer multiplications, different rounding",
           .plain = "direct",
           .decides_results = true,
           .exactness = [](const Graph&, const LeverSetting& setting) {
@@ -43,7 +43,7 @@ Lever Convolution() {
 Lever Scratch() {
   return {.name = "scratch",
           .takes = "SIZE",
-          .help = "bytes per thread for packed panels; a GPU has as much as 16 threads",
+          .help = "scratch memory per thread for packed panels; a GPU gets as much as 16 threads",
           .what = "smaller packed panels per thread",
           .plain = "1048576",
           // From what direct convolutions run well with. (Winograd's cannot do with so little.)

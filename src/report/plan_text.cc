@@ -183,7 +183,7 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
     return style.Paint(Ink::kGood, fmt::format("fits the budget of {}", budget)) + "\n";
   }
   std::string text =
-      style.Paint(Ink::kBad, fmt::format("does not fit the budget of {}: {} are missing", budget,
+      style.Paint(Ink::kBad, fmt::format("does not fit: the budget of {} is exceeded by {}", budget,
                                          FormatBytes(answer.arena_bytes() - answer.budget_bytes))) +
       "\n";
   const auto line = [](std::string_view what, const Advice& advice) {
@@ -192,7 +192,7 @@ std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   };
   for (const Advice& fitting : answer.advice.fitting) text += line("would fit:", fitting);
   if (answer.advice.smallest) {
-    text += line("nothing that was tried fits; the smallest:", *answer.advice.smallest);
+    text += line("none of the options tried fits; the smallest:", *answer.advice.smallest);
   }
   return text;
 }

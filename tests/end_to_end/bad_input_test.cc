@@ -230,12 +230,12 @@ TEST_F(BadInputEndToEnd, OutputFolders) {
   ExpectRefusal(Training("file"), 2, "/file");
   ExpectRefusal(Training("file/run") + "--resume", 2, "file/run");
   ExpectRefusal("data --data shapes:200,4 --dump @/file/x --dump-steps 1", 1, "file/x");
-  ExpectRefusal("train --resume --model wrn-10-1", 2, "--resume needs --out");
+  ExpectRefusal("train --resume --model wrn-10-1", 2, "--resume requires --out");
 }
 
 TEST_F(BadInputEndToEnd, AnotherRunIsThere) {
   MakeRun();
-  ExpectRefusal(Training("run") + "--steps 2", 2, "holds a run already; add --resume");
+  ExpectRefusal(Training("run") + "--steps 2", 2, "already contains a run; add --resume");
   ExpectStillWhole();
 }
 
@@ -276,7 +276,7 @@ TEST_F(BadInputEndToEnd, DamagedCheckpoint) {
   data[good.size() / 2] = static_cast<char>(data[good.size() / 2] ^ 4);
   Put(path, data);
   ExpectRefusal(Resume(), 2, path + ": is damaged, or another program changed it");
-  ExpectRefusal(Resume(), 2, "the checkpoint before it, of step 1, is intact: to continue from");
+  ExpectRefusal(Resume(), 2, "the previous checkpoint, of step 1, is intact: to continue from");
   // The suggested command gives the same result.
   std::filesystem::rename(At("run/checkpoint/previous.safetensors"), path);
   ExpectStillWhole();
@@ -298,7 +298,7 @@ TEST_F(BadInputEndToEnd, DamagedOrOtherWeightsToStartFrom) {
       "@/run/weights.safetensors",
       2, "run/weights.safetensors: expected tensor");
   // A checkpoint contains more than weights.
-  ExpectRefusal(start + "@/run/checkpoint/state.safetensors", 2, "not expected here");
+  ExpectRefusal(start + "@/run/checkpoint/state.safetensors", 2, "has an unexpected tensor");
   std::string flipped = good;
   flipped[good.size() - 100] = static_cast<char>(flipped[good.size() - 100] ^ 1);
   Put(At("bad.safetensors"), flipped);

@@ -88,7 +88,7 @@ TEST_F(SlowFigures, SuggestionsOfManyPlansHold) {
 
 TEST_F(FiguresEndToEnd, ABatchIsCutToTheDataAloudAndEverywhere) {
   const std::string data = " --model wrn-10-1 --data shapes:8,4";
-  const std::string said = "--batch 50: there are 8 training images; the batch is 8\n";
+  const std::string said = "--batch 50: there are only 8 training images, so the batch is 8\n";
   const ProcessResult planned = RunWell("plan --json --batch 50" + data);
   EXPECT_EQ(planned.err, said);
   // Bytes and tables are those of the batch that is used.

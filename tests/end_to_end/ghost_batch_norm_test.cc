@@ -73,7 +73,7 @@ TEST_F(GhostBatchNormEndToEnd, BadInput) {
     ExpectRefusal(std::string("plan --bn-group=") + group, 2, "--bn-group");
   }
   ExpectRefusal("plan --batch 10 --bn-group 11", 2,
-                "--bn-group 11: expected 0 to the 10 samples of --batch");
+                "--bn-group 11: must be from 0 to the batch size, 10");
   ExpectRefusal("train --batch 10 --bn-group 11 --out @/run", 2, "--bn-group 11");
   EXPECT_FALSE(std::filesystem::exists(At("run")));
 }

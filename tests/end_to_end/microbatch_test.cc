@@ -157,7 +157,7 @@ TEST_F(MicrobatchEndToEnd, BadInput) {
     const std::string start = std::string(command) + " --model wrn-10-1 --batch 10 --microbatch ";
     ExpectRefusal(start + "0", 2, "--microbatch 0: expected a whole number, at least 1");
     ExpectRefusal(start + "-1", 2, "--microbatch -1: expected a whole number, at least 1");
-    ExpectRefusal(start + "11", 2, "--microbatch 11: must be from 1 to the batch, 10");
+    ExpectRefusal(start + "11", 2, "--microbatch 11: must be from 1 to the batch size, 10");
     ExpectRefusal(start + "half", 2, "--microbatch half: expected a whole number");
   }
   Put(At("zero.toml"), "batch = 10\nmicrobatch = 0\n");

@@ -111,7 +111,8 @@ TEST_F(ModelFileEndToEnd, AChangedFileIsNotResumed) {
   std::string text = Content(path);
   text.replace(text.find("features = 256"), 14, "features = 128");
   Put(path, text);
-  ExpectRefusal(Training(path, "run") + "3 --resume --extend", 2, "mlp.toml is not what it was");
+  ExpectRefusal(Training(path, "run") + "3 --resume --extend", 2,
+                "mlp.toml has changed since this run was started");
   RunWell(Training("@/run/model.toml", "run") + "3 --resume --extend");
   EXPECT_EQ(SummaryOf(At("run"))["steps"], 3);
 }

@@ -118,7 +118,7 @@ TEST_F(ModelOptionsEndToEnd, BadOptions) {
 TEST_F(ModelOptionsEndToEnd, ResumeWantsTheSameOptions) {
   Train("run", Options("wrn-10-1:dropout=0.3"));
   ExpectRefusal(Options("wrn-10-1:dropout=0.2") + "--out @/run --resume", 2,
-                "started with other settings");
+                "started with different settings");
 }
 
 class CudaModelOptionsEndToEnd : public ModelOptionsEndToEnd {

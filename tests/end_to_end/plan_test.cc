@@ -50,8 +50,8 @@ TEST_F(PlanEndToEnd, IsQuickAndSmall) {
 
 TEST_F(PlanEndToEnd, OverBudget) {
   const ProcessResult result = Run("plan --model wrn-28-2 --batch 100 --budget 8MB --json");
-  ExpectRefusal(result, 3, "are missing", "plan");
-  EXPECT_THAT(result.err, HasSubstr("the budget is 8.00 MB"));
+  ExpectRefusal(result, 3, "is exceeded by", "plan");
+  EXPECT_THAT(result.err, HasSubstr("the budget of 8.00 MB"));
   EXPECT_THAT(result.err, HasSubstr("largest at the peak: block"));
   EXPECT_EQ(ParseObject(result.out)["fits"], false);
   ExpectRefusal("plan --budget 8MB", 3, "does not fit");

@@ -201,7 +201,8 @@ TEST_F(ResumeEndToEnd, MoreEpochs) {
   RunWell(shorter + "--out @/run");
   ExpectRefusal(options + "--out @/run --resume", 2, "add --extend to make it longer");
   const ProcessResult extended = RunWell(options + "--out @/run --resume --extend");
-  EXPECT_THAT(extended.err, HasSubstr("the learning rate is that of one run of this length"));
+  EXPECT_THAT(extended.err,
+              HasSubstr("the learning rate is the same as in one run of this length"));
   ExpectSameRun(At("whole"), At("run"));
 }
 

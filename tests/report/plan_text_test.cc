@@ -101,13 +101,13 @@ TEST_F(PlanTextTest, SaysWhetherItFits) {
   EXPECT_THAT(Text(), Not(HasSubstr("fit")));
   EXPECT_THAT(Text(1'000'000'000), HasSubstr("\nfits the budget of 1.000 GB\n"));
   EXPECT_THAT(Text(3'000'000),
-              HasSubstr("\ndoes not fit the budget of 3.00 MB: 223.94 kB are missing\n"));
+              HasSubstr("\ndoes not fit: the budget of 3.00 MB is exceeded by 223.94 kB\n"));
   answer_.advice.fitting = {{"--batch 3", 2'000'000, ""}, {"--microbatch 2", 1'000'000, "lossy"}};
-  EXPECT_THAT(Text(3'000'000), HasSubstr("are missing\nwould fit: --batch 3: 2.00 MB\n"
+  EXPECT_THAT(Text(3'000'000), HasSubstr("exceeded by 223.94 kB\nwould fit: --batch 3: 2.00 MB\n"
                                          "would fit: --microbatch 2: 1.00 MB, lossy\n"));
   answer_.advice = {.fitting = {}, .smallest = Advice{"--batch 1", 3'100'000, ""}};
   EXPECT_THAT(Text(3'000'000),
-              HasSubstr("\nnothing that was tried fits; the smallest: --batch 1: 3.10 MB\n"));
+              HasSubstr("\nnone of the options tried fits; the smallest: --batch 1: 3.10 MB\n"));
 }
 
 TEST_F(PlanTextTest, TablesStayWithinTheTerminal) {

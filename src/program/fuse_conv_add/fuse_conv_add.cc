@@ -39,14 +39,16 @@ namespace {
 class FuseConvAddTechnique final : public Technique {
  public:
   TechniqueInfo Info() const override {
-    return {.name = "conv-add", .what = "a convolution and the residual sum behind it in one pass over memory"};
+    return {.name = "conv-add",
+            .what = "compute a convolution and the following residual sum in one pass over memory"};
   }
   Result<std::string> ChangeForward(const std::string& /*value*/, const OpRegistry& /*ops*/,
                                     ForwardGraph& forward) const override {
     const size_t before = forward.graph.nodes.size();
     FuseConvAdd(forward.graph);
     const size_t fused = before - forward.graph.nodes.size();
-    return fused == 0 ? std::string() : fmt::format("convolutions with the sum behind them: {}", fused);
+    return fused == 0 ? std::string()
+                      : fmt::format("convolutions fused with the following sum: {}", fused);
   }
 };
 

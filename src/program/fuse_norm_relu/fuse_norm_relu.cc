@@ -42,14 +42,16 @@ namespace {
 class FuseNormReluTechnique final : public Technique {
  public:
   TechniqueInfo Info() const override {
-    return {.name = "norm-relu", .what = "a norm and the ReLU behind it in one pass over memory"};
+    return {.name = "norm-relu",
+            .what = "compute a norm and the following ReLU in one pass over memory"};
   }
   Result<std::string> ChangeForward(const std::string& /*value*/, const OpRegistry& /*ops*/,
                                     ForwardGraph& forward) const override {
     const size_t before = forward.graph.nodes.size();
     FuseNormRelu(forward.graph);
     const size_t fused = before - forward.graph.nodes.size();
-    return fused == 0 ? std::string() : fmt::format("norms with the ReLU behind them: {}", fused);
+    return fused == 0 ? std::string()
+                      : fmt::format("norms fused with the following ReLU: {}", fused);
   }
 };
 

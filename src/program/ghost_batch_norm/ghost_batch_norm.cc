@@ -21,7 +21,7 @@ const Lever& GhostLever() {
       .name = "bn-group",
       .takes = "N",
       .help = "samples that share batch-norm statistics; 0: the whole batch",
-      .what = "normalize parts of the batch by their own statistics",
+      .what = "normalize parts of the batch with their own statistics",
       .plain = "0",
       .decides_results = true,
       .training_only = true,

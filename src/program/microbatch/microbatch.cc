@@ -8,7 +8,7 @@
 namespace thimble {
 namespace {
 
-constexpr const char* kWhat = "train a batch in parts, and update from the sum of their gradients";
+constexpr const char* kWhat = "train a batch in parts and update with the sum of their gradients";
 
 // Samples of a part at most; 0 where nobody asked.
 int64_t SamplesOf(std::string_view value) {
@@ -41,15 +41,14 @@ std::string ExactnessOf(const Graph& forward, const LeverSetting& setting) {
 }
 
 const Lever& MicrobatchLever() {
-  static const Lever lever{
-      .name = "microbatch",
-      .takes = "N",
-      .help = "the batch is cut into nearly equal parts of at most so many samples",
-      .what = kWhat,
-      .decides_results = true,
-      .training_only = true,
-      .worth_trying = WorthTrying,
-      .exactness = ExactnessOf};
+  static const Lever lever{.name = "microbatch",
+                           .takes = "N",
+                           .help = "train the batch in nearly equal parts of at most N samples",
+                           .what = kWhat,
+                           .decides_results = true,
+                           .training_only = true,
+                           .worth_trying = WorthTrying,
+                           .exactness = ExactnessOf};
   return lever;
 }
 

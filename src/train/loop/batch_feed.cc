@@ -89,7 +89,7 @@ Result<void> BatchFeed::Next(int64_t step, const TensorView& images, const Tenso
   if (prefetcher_) {
     THIMBLE_ASSIGN_OR_RETURN(const BatchSlot batch, prefetcher_->Next());
     THIMBLE_CHECK(batch.step == step && batch.images.size() == images.size_bytes(),
-                  "batch of step {}", step);
+                  "the batch read ahead is not that of step {}", step);
     Enqueue(batch, images, labels);
     if (executor_.device().arena_is_host_memory()) WaitForCopy();
     return {};

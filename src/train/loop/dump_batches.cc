@@ -64,8 +64,8 @@ Result<void> DumpBatches(const TrainConfig& config, const ImageData& data, int64
                          const std::string& path) {
   const TrainBatches batches(*data.train, config.batch, config.seed);
   if (num_steps > data.train->size() / config.batch) {
-    return BadInput(fmt::format("--dump-steps {}: the training set has {} full batches", num_steps,
-                                data.train->size() / config.batch));
+    return BadInput(fmt::format("--dump-steps {}: the training set has only {} full batches",
+                                num_steps, data.train->size() / config.batch));
   }
   const ImageFormat& format = data.train->format();
   const RandomSource source(config.seed, RandomPurpose::kAugment);

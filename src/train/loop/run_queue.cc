@@ -54,7 +54,7 @@ RunQueue::Slot& RunQueue::SlotOf(int64_t run) const {
 }
 
 const PlanPorts& RunQueue::Begin(size_t plan) {
-  THIMBLE_CHECK(!full(), "{} runs are under way already", size());
+  THIMBLE_CHECK(!full(), "{} runs are already in flight", size());
   plan_ = plan;
   num_numbers_ = 0;
   executor_.Prepare(plan);
@@ -63,7 +63,8 @@ const PlanPorts& RunQueue::Begin(size_t plan) {
 
 void RunQueue::SetWord(const TensorView& input, Word word) {
   Slot& slot = SlotOf(launched_);
-  THIMBLE_CHECK(num_numbers_ < slot.numbers.size(), "more than {} numbers", slot.numbers.size());
+  THIMBLE_CHECK(num_numbers_ < slot.numbers.size(), "a run has more than {} numbers as inputs",
+                slot.numbers.size());
   Word& number = slot.numbers[num_numbers_++];
   number = word;
   executor_.Write(input, std::as_bytes(std::span(&number, 1)));
@@ -71,7 +72,7 @@ void RunQueue::SetWord(const TensorView& input, Word word) {
 
 void RunQueue::SetSamples(FunctionRef<void(std::span<int32_t>)> fill) {
   const TensorView& input = ports_[plan_].samples;
-  THIMBLE_CHECK(input.data != nullptr, "the plan has no samples");
+  THIMBLE_CHECK(input.data != nullptr, "the plan has no input for samples");
   if (executor_.device().arena_is_host_memory()) return fill(input.As<int32_t>());
   const auto bytes = SlotBytes(launched_).subspan(sizeof(Slot), input.size_bytes());
   const TensorView room{bytes.data(), input.dtype, input.shape};

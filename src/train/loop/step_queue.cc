@@ -19,7 +19,7 @@ Result<void> StepQueue::Start(int64_t first_step, int64_t end_step) {
 }
 
 Result<void> StepQueue::Launch(double learning_rate) {
-  THIMBLE_CHECK(!full(), "{} steps are under way already", size());
+  THIMBLE_CHECK(!full(), "{} steps are already in flight", size());
   const int64_t end = parts_.FirstPart(launched_ + 1);
   for (int64_t part = parts_.FirstPart(launched_); part < end; ++part) {
     THIMBLE_TRY(LaunchPart(part, learning_rate));

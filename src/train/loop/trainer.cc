@@ -149,7 +149,7 @@ Result<void> Trainer::ChooseTarget() {
   const bool may_choose = DeviceOf(config_) == DeviceKind::kCpu && config_.simd == "auto";
   if (may_choose && PinSimdTarget(checkpoint->simd_target).ok()) return {};
   observer_.OnMessage(
-      fmt::format("the checkpoint was made with {}: going on with {}, not bit for bit",
+      fmt::format("the checkpoint was made with {}: continuing with {}, not bit for bit",
                   checkpoint->simd_target, Target()));
   return {};
 }
@@ -203,8 +203,8 @@ Result<void> Trainer::CheckCheckpoint() {
     return WithContext("--resume " + folder_->path(), same.error());
   }
   if (checkpoint_->step > saved->steps) {
-    return BadInput(fmt::format("{}: is of step {} of a run of {} steps", path, checkpoint_->step,
-                                saved->steps));
+    return BadInput(fmt::format("{}: is the checkpoint of step {}, but the run has {} steps", path,
+                                checkpoint_->step, saved->steps));
   }
   if (saved->steps < settings_.steps) {
     ScheduleSpan before = schedule_span_;
@@ -221,8 +221,8 @@ Result<TrainSummary> Trainer::FinishedBefore() {
   auto summary = SummaryFromJson(text);
   if (!summary.ok()) return WithContext(path, summary.error());
   observer_.OnMessage(fmt::format(
-      "this run has done all its {} steps: nothing to do; --extend with more --epochs or --steps "
-      "would make it longer",
+      "this run has done all its {} steps: nothing to do; to make it longer, add --extend and more "
+      "--epochs or --steps",
       schedule_span_.num_steps));
   return summary;
 }
@@ -265,8 +265,8 @@ Result<void> Trainer::Restore() {
   auto state = RunStateFromJson(loaded.progress_json);
   if (!state.ok()) return WithContext(path, state.error());
   if (state->step != loaded.step) {
-    return BadInput(fmt::format("{}: says step {} in one place and {} in another", path,
-                                loaded.step, state->step));
+    return BadInput(fmt::format("{}: records step {} in its metadata, but step {} in its progress",
+                                path, loaded.step, state->step));
   }
   state_ = *state;
   checkpoint_step_ = state_.step;
@@ -358,8 +358,7 @@ Error Trainer::Diverged(const std::string& what) const {
           : fmt::format("the last good checkpoint, of step {}, is kept", checkpoint_step_);
   return Failed(
       fmt::format("{}: training has diverged; {}; start again with a lower --lr or a --warmup, in "
-                  "another --out "
-                  "or with --overwrite",
+                  "another --out or with --overwrite",
                   what, kept));
 }
 

@@ -77,7 +77,7 @@ std::string Quote(const std::string& text) {
 Result<void> ReadConfigFile(const std::string& path, TrainConfig& config) {
   THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path, kMaxConfigBytes));
   if (const int64_t line = LineOfDeepKey(text); line > 0) {
-    return BadInput(fmt::format("{}:{}: a key of more than {} parts", path, line, kMaxKeyParts));
+    return BadInput(fmt::format("{}:{}: a key has more than {} parts", path, line, kMaxKeyParts));
   }
   const toml::parse_result parsed = toml::parse(text, path);
   if (!parsed) {

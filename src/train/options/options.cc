@@ -122,7 +122,7 @@ Option Without() {
   return {
       "without",
       OptionKind::kText,
-      "techniques to leave out, to measure them, separated by commas",
+      "comma-separated techniques to leave out, to measure what they save",
       false,
       [](TrainConfig& config, std::string_view text) -> Result<void> {
         config.without.clear();
@@ -159,8 +159,9 @@ Option Microbatch() {
 Option Data() {
   Option data = Text(
       "data", DataForms(),
-      "images: shapes are procedural and need no files; DIR holds the binary files of CIFAR", true,
-      [](auto& config) -> auto& { return config.data; });
+      "data set; shapes: generated images, no files needed; DIR: folder with the binary files of "
+      "CIFAR",
+      true, [](auto& config) -> auto& { return config.data; });
   data.set = [](TrainConfig& config, std::string_view text) -> Result<void> {
     config.data = std::string(text);
     config.data_given = true;
@@ -182,7 +183,8 @@ std::vector<Option> WhatOptions() {
           "validation", "images held out of the training set to choose the best weights", true, 0,
           [](auto& c) -> auto& { return c.validation; }),
       Text(
-          "augment", "auto|none|crop-flip", "of training images; auto: as usual for the data", true,
+          "augment", "auto|none|crop-flip",
+          "augmentation of training images; auto: the usual one for the data set", true,
           [](auto& c) -> auto& { return c.augment; }),
   };
 }
@@ -193,28 +195,28 @@ std::vector<Option> HowOptions() {
           "lr", "learning rate", [](auto& c) -> auto& { return c.learning_rate; }),
       Text(
           "schedule", "constant|cosine|steps:EPOCHS:FACTOR",
-          "of the learning rate; steps:60,120,160:0.2 multiplies it by 0.2 at these epochs", true,
-          [](auto& c) -> auto& { return c.schedule; }),
+          "learning-rate schedule; steps:60,120,160:0.2 multiplies the rate by 0.2 at these epochs",
+          true, [](auto& c) -> auto& { return c.schedule; }),
       Integer(
           "warmup", "steps over which the learning rate rises from 0", true, 0,
           [](auto& c) -> auto& { return c.warmup_steps; }),
       Number(
-          "momentum", "of stochastic gradient descent; 0 keeps no momentum array",
+          "momentum", "momentum of stochastic gradient descent; 0: no momentum array",
           [](auto& c) -> auto& { return c.optimizer.momentum; }),
       Switch(
-          "nesterov", "Nesterov instead of heavy-ball momentum", true,
+          "nesterov", "use Nesterov instead of heavy-ball momentum", true,
           [](auto& c) -> auto& { return c.optimizer.nesterov; }),
       Number(
-          "weight-decay", "added to the gradient of every parameter",
+          "weight-decay", "multiple of each parameter that is added to its gradient",
           [](auto& c) -> auto& { return c.optimizer.weight_decay; }),
       Integer(
           "epochs", "passes over the training set", false, 0,
           [](auto& c) -> auto& { return c.epochs; }),
       Integer(
-          "steps", "updates in all; 0: as many as the epochs have", false, 0,
+          "steps", "total number of updates; 0: as many as --epochs gives", false, 0,
           [](auto& c) -> auto& { return c.steps; }),
       Integer(
-          "seed", "of weights, order and augmentation", true, 0,
+          "seed", "random seed of weights, image order and augmentation", true, 0,
           [](auto& c) -> auto& { return c.seed; }),
       Text(
           "init", "FILE", "weights to start from (a .safetensors file)", true,
@@ -252,7 +254,7 @@ std::vector<Option> MemoryOptions() {
       Size(
           "scratch", HelpOf("scratch"), [](auto& c) -> auto& { return c.scratch_bytes; }),
       Size(
-          "budget", "the arena may not be larger than this, for example 8MB or 1.5GiB; 0: no limit",
+          "budget", "maximum size of the arena, for example 8MB or 1.5GiB; 0: no limit",
           [](auto& c) -> auto& { return c.budget_bytes; }),
       Without(),
   };
@@ -261,27 +263,29 @@ std::vector<Option> MemoryOptions() {
 std::vector<Option> WhereOptions() {
   return {
       Text(
-          "device", "cpu|cuda", "where to run", false, [](auto& c) -> auto& { return c.device; }),
+          "device", "cpu|cuda", "device to run on", false,
+          [](auto& c) -> auto& { return c.device; }),
       Text(
-          "math", "auto|tf32|fp32", "of products; auto: tf32 with cuda, fp32 with cpu", false,
+          "math", "auto|tf32|fp32",
+          "precision of products and convolutions; auto: tf32 with cuda, fp32 with cpu", false,
           [](auto& c) -> auto& { return c.math; }),
       Integer(
-          "threads", "of the CPU; 0: as many as the machine has cores", false, 0,
+          "threads", "CPU threads; 0: one per core", false, 0,
           [](auto& c) -> auto& { return c.threads; }),
       Text(
-          "simd", "auto|TARGET", "instructions of the CPU; thimble models lists the targets", false,
+          "simd", "auto|TARGET", "CPU instruction set; thimble models lists the targets", false,
           [](auto& c) -> auto& { return c.simd; }),
       Text(
-          "out", "DIR", "run folder; without it a new one below runs/", false,
+          "out", "DIR", "run folder; if not given, a new one in runs/", false,
           [](auto& c) -> auto& { return c.out; }),
       Switch(
-          "resume", "continue the run in --out, or start it where there is none", false,
+          "resume", "continue the run in --out, or start it if there is none", false,
           [](auto& c) -> auto& { return c.resume; }),
       Switch(
-          "extend", "with --resume: the run may become longer than it was started to be", false,
-          [](auto& c) -> auto& { return c.extend; }),
+          "extend", "with --resume: allow more epochs or steps than the run was started with",
+          false, [](auto& c) -> auto& { return c.extend; }),
       Switch(
-          "overwrite", "start anew in --out: the run that is there is deleted", false,
+          "overwrite", "delete the run in --out and start a new one", false,
           [](auto& c) -> auto& { return c.overwrite; }),
       Integer(
           "checkpoint-every", "steps between checkpoints; 0: at the end of each epoch", false, 0,
@@ -296,7 +300,7 @@ std::vector<Option> WhereOptions() {
           "log-every", "steps per line of metrics.jsonl", false, 1,
           [](auto& c) -> auto& { return c.log_every; }),
       Integer(
-          "prefetch", "batches read ahead; 0 reads them in the loop", false, 0,
+          "prefetch", "batches to read ahead; 0: read them in the training loop", false, 0,
           [](auto& c) -> auto& { return c.prefetch; }),
   };
 }
@@ -412,31 +416,32 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.batch < 1)
     return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
   if (config.batch > kMaxBatch) {
-    return BadInput(fmt::format("--batch {}: at most {}", config.batch, kMaxBatch));
+    return BadInput(fmt::format("--batch {}: must be at most {}", config.batch, kMaxBatch));
   }
   if (config.microbatch < 0 || config.microbatch > config.batch) {
-    return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch, {}",
+    return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch size, {}",
                                 config.microbatch, config.batch));
   }
   if (config.bn_group < 0 || config.bn_group > config.batch) {
-    return BadInput(fmt::format("--bn-group {}: expected 0 to the {} samples of --batch",
+    return BadInput(fmt::format("--bn-group {}: must be from 0 to the batch size, {}",
                                 config.bn_group, config.batch));
   }
   if (config.threads > kMaxThreads) {
-    return BadInput(fmt::format("--threads {}: at most {}", config.threads, kMaxThreads));
+    return BadInput(fmt::format("--threads {}: must be at most {}", config.threads, kMaxThreads));
   }
   if (config.prefetch > kMaxPrefetch) {
-    return BadInput(fmt::format("--prefetch {}: at most {}", config.prefetch, kMaxPrefetch));
+    return BadInput(
+        fmt::format("--prefetch {}: must be at most {}", config.prefetch, kMaxPrefetch));
   }
   if (config.scratch_bytes < kMinScratchBytes) {
-    return BadInput(fmt::format("--scratch {}: at least {} per thread", config.scratch_bytes,
-                                kMinScratchBytes));
+    return BadInput(fmt::format("--scratch {}: must be at least {} bytes per thread",
+                                config.scratch_bytes, kMinScratchBytes));
   }
   if (config.optimizer.momentum >= 1) {
     return BadInput(fmt::format("--momentum {}: must be less than 1", config.optimizer.momentum));
   }
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
-    return BadInput("--nesterov needs --momentum above 0");
+    return BadInput("--nesterov requires --momentum above 0");
   }
   if (config.resume && config.overwrite) {
     return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");

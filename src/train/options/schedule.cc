@@ -38,7 +38,7 @@ Result<Schedule> ParseSchedule(std::string_view text) {
   Schedule schedule{Schedule::Kind::kSteps, {}, 1};
   if (text.starts_with("steps:") && ParseSteps(text.substr(6), schedule)) return schedule;
   return BadInput(
-      fmt::format("--schedule {}: expected constant, cosine, or steps with rising epochs "
+      fmt::format("--schedule {}: expected constant, cosine, or steps with increasing epochs "
                   "and a factor, for example steps:60,120,160:0.2",
                   text));
 }

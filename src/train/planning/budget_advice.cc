@@ -178,7 +178,7 @@ std::string ToString(const BudgetAdvice& advice) {
     text += (text.empty() ? "would fit: " : ", ") + Text(fitting);
   }
   if (advice.smallest) {
-    text = fmt::format("nothing that was tried fits; the smallest is {}", Text(*advice.smallest));
+    text = fmt::format("none of the options tried fits; the smallest: {}", Text(*advice.smallest));
   }
   return text;
 }

@@ -53,8 +53,8 @@ Result<std::set<std::string>> SkippedPasses(const std::set<std::string>& without
   for (const TechniqueInfo& always : AlwaysDone()) known.emplace(always.name);
   for (const std::string& name : without) {
     if (known.contains(name)) continue;
-    return BadInput(
-        fmt::format("no technique '{}' to leave out; there are {}", name, fmt::join(known, ", ")));
+    return BadInput(fmt::format("no technique '{}' to leave out; expected one of {}", name,
+                                fmt::join(known, ", ")));
   }
   std::set<std::string> skipped;
   for (const PassInfo& pass : OptionalPasses()) {
@@ -151,8 +151,8 @@ TrainConfig CutToData(TrainConfig config, const ImageCounts& counts) {
 std::string CutMessage(const TrainConfig& config, const ImageCounts& counts) {
   const int64_t batch = CutToData(config, counts).batch;
   if (batch == config.batch) return "";
-  return fmt::format("--batch {}: there are {} training images; the batch is {}", config.batch,
-                     counts.train, batch);
+  return fmt::format("--batch {}: there are only {} training images, so the batch is {}",
+                     config.batch, counts.train, batch);
 }
 
 size_t TrainingProgram::TrainPlan(int64_t samples) const {
@@ -281,8 +281,8 @@ Result<void> CheckBudget(const Program& program, int64_t budget_bytes, const std
                            FormatBytes(static_cast<int64_t>(held.size_bytes)));
   }
   return DoesNotFit(fmt::format(
-      "does not fit: the plan needs {} ({} bytes), the budget is {}, {} are missing; "
-      "largest at the peak: {}{}{}",
+      "does not fit: the plan needs {} ({} bytes), the budget of {} is exceeded by {}; "
+      "largest values at the peak: {}{}{}",
       FormatBytes(arena_bytes), arena_bytes, FormatBytes(budget_bytes),
       FormatBytes(arena_bytes - budget_bytes), largest, advice.empty() ? "" : "; ", advice));
 }

@@ -51,7 +51,7 @@ void AppendMemoryTotals(const Profile& profile, std::vector<std::string>& lines)
 
 void AppendAllocations(const Profile& profile, std::vector<std::string>& lines) {
   if (profile.device_allocations_in_steps != 0) {
-    lines.push_back(fmt::format("{} calls took or returned memory of the device during steps",
+    lines.push_back(fmt::format("device memory was allocated or freed during steps: {} calls",
                                 profile.device_allocations_in_steps));
   }
   if (profile.host_may_allocate) return;

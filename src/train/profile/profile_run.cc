@@ -164,7 +164,7 @@ Result<Profile> RunProfile(const TrainConfig& config, const TrainingProgram& pro
 
 Profile RunProfile(const TrainConfig& config, const TrainingProgram& program, int repeat,
                    const OpRegistry& ops, Executor& executor) {
-  THIMBLE_CHECK(repeat >= 1, "{} runs", repeat);
+  THIMBLE_CHECK(repeat >= 1, "expected at least 1 run, got {}", repeat);
   Profile profile;
   InitializeResidents(executor, program.inits, config.seed);
   FillPrefetchRing(executor);

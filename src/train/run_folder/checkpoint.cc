@@ -89,7 +89,7 @@ Result<OpenCheckpoint> Open(const std::string& folder) {
   const auto previous = OpenFile(PreviousPath(folder));
   if (!previous.ok()) return opened;
   return BadInput(fmt::format(
-      "{}; the checkpoint before it, of step {}, is intact: to continue from there, run: mv {} {}",
+      "{}; the previous checkpoint, of step {}, is intact: to continue from there, run: mv {} {}",
       opened.error().message, previous->info.step, ShellWord(PreviousPath(folder)),
       ShellWord(path)));
 }
@@ -100,7 +100,7 @@ std::string CheckpointPath(const std::string& folder) { return folder + "/state.
 
 Result<void> SaveCheckpoint(const std::string& folder, const CheckpointInfo& info,
                             std::span<const StoredTensor> tensors) {
-  THIMBLE_CHECK(info.step >= 0, "step {}", info.step);
+  THIMBLE_CHECK(info.step >= 0, "step {} is negative", info.step);
   THIMBLE_TRY(MakeFolder(folder));
   const std::string next = folder + "/next.safetensors";
   THIMBLE_TRY(SaveTensors(next, tensors, ToMetadata(info)));

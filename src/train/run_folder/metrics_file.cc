@@ -33,13 +33,14 @@ Result<Crc64> CheckLines(const std::string& path, int64_t size_bytes, uint64_t c
   constexpr const char* kAdvice = "; to continue without these lines, move the file away";
   THIMBLE_ASSIGN_OR_RETURN(const FileReader file, FileReader::Open(path));
   if (file.size_bytes() < size_bytes) {
-    return BadInput(fmt::format("{}: is damaged: has {} bytes, the checkpoint knows of {}{}", path,
+    return BadInput(fmt::format("{}: is damaged: has {} bytes, the checkpoint records {}{}", path,
                                 file.size_bytes(), size_bytes, kAdvice));
   }
   THIMBLE_ASSIGN_OR_RETURN(const Crc64 found, ChecksumOf(file, size_bytes));
   if (found.value() == checksum) return found;
   return BadInput(fmt::format(
-      "{}: is damaged or was edited: its first {} bytes are not those that the checkpoint knows{}",
+      "{}: is damaged or was edited: the checksum of its first {} bytes is not the one that the "
+      "checkpoint records{}",
       path, size_bytes, kAdvice));
 }
 

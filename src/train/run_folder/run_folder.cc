@@ -67,7 +67,7 @@ Result<void> CheckSameRun(const std::string& path, const TrainConfig& config) {
   THIMBLE_TRY(ReadConfigFile(path, saved));
   if (IsModelFile(saved.model) && IsModelFile(config.model)) saved.model = config.model;
   if (const std::string difference = FirstDifference(saved, config); !difference.empty()) {
-    return BadInput(fmt::format("--resume {}: this run was started with other settings: {}",
+    return BadInput(fmt::format("--resume {}: this run was started with different settings: {}",
                                 config.out, difference));
   }
   return {};
@@ -85,7 +85,7 @@ Result<void> ReadRunConfig(const std::string& run_folder, TrainConfig& config) {
 }
 
 Result<RunFolder> RunFolder::Open(const TrainConfig& config) {
-  if (config.out.empty() && config.resume) return BadInput("--resume needs --out FOLDER");
+  if (config.out.empty() && config.resume) return BadInput("--resume requires --out FOLDER");
   RunFolder folder;
   THIMBLE_TRY(folder.Make(config));
   THIMBLE_TRY(folder.Lock());
@@ -102,7 +102,7 @@ Result<void> RunFolder::Make(const TrainConfig& config) {
     path_ = NumberedName(config, number);
     if (mkdir(path_.c_str(), 0777) == 0) break;
     if (errno == EEXIST) continue;
-    return BadInput(fmt::format("--out {}: cannot be made: {}", path_, std::strerror(errno)));
+    return BadInput(fmt::format("--out {}: cannot be created: {}", path_, std::strerror(errno)));
   }
   made_.insert(made_.begin(), path_);
   return {};
@@ -123,10 +123,10 @@ Result<void> RunFolder::CheckRun(const TrainConfig& config) const {
   const bool begun = Exists(CheckpointPath(checkpoint_folder()));
   if (!configured && !begun) return {};
   if (!config.resume && !config.overwrite) {
-    return BadInput(fmt::format(
-        "--out {}: holds a run already; add --resume to continue it or --overwrite to start anew, "
-        "or choose another folder",
-        path_));
+    return BadInput(
+        fmt::format("--out {}: already contains a run; add --resume to continue it or --overwrite "
+                    "to replace it, or choose another folder",
+                    path_));
   }
   if (!config.resume || !configured) return {};
   THIMBLE_TRY(CheckSealOf(File(kConfigFile), kMaxConfigBytes));
@@ -172,8 +172,8 @@ Result<void> RunFolder::CheckModelFile(const std::string& path, const std::strin
                            ReadSealedFile(File(kModelFile), kMaxModelFileBytes));
   if (WithoutSeal(kept) == WithoutSeal(SealToml(text))) return {};
   return BadInput(
-      fmt::format("--resume {0}: {1} is not what it was when this run was started; --model {2} "
-                  "goes on with the network as it was",
+      fmt::format("--resume {0}: {1} has changed since this run was started; to continue with the "
+                  "original network, use --model {2}",
                   path_, path, File(kModelFile)));
 }
 

@@ -23,11 +23,11 @@ std::string IdentityOf(const ImageClassifier& model, const std::string& name) {
 Error OtherLength(const RunSettings& saved, const RunSettings& now) {
   if (now.steps < saved.steps) {
     return BadInput(fmt::format(
-        "this run has {} steps, now {} are asked for: a run can be made longer, never shorter",
+        "this run has {} steps, but {} were requested: a run can be made longer, but not shorter",
         saved.steps, now.steps));
   }
   return BadInput(
-      fmt::format("this run has {} steps, now {} are asked for: add --extend to make it longer",
+      fmt::format("this run has {} steps, but {} were requested: add --extend to make it longer",
                   saved.steps, now.steps));
 }
 
@@ -46,8 +46,7 @@ Result<int64_t> StepsOf(const TrainConfig& config, int64_t steps_per_epoch, int6
     if (runs && *runs <= kMaxRuns) return *steps;
   }
   return BadInput(fmt::format(
-      "--{} {}: longer than a run can be: less than {} epochs and 2^53 parts "
-      "of batches",
+      "--{} {}: too long: a run has fewer than {} epochs and at most 2^53 parts of batches",
       by_steps ? "steps" : "epochs", by_steps ? config.steps : config.epochs, kMaxEpochs));
 }
 
@@ -69,8 +68,8 @@ Result<void> CheckSameSettings(const RunSettings& saved, const RunSettings& now,
     const std::string before = found == saved.values.end() ? "" : found->second;
     if (before == value) continue;
     return BadInput(
-        fmt::format("this run was started with other settings: --{} was '{}' and is now '{}'", name,
-                    before, value));
+        fmt::format("this run was started with different settings: --{} was '{}' and is now '{}'",
+                    name, before, value));
   }
   const bool longer = now.steps > saved.steps;
   if (now.steps == saved.steps || (longer && extend)) return {};
@@ -82,7 +81,7 @@ std::string DescribeExtension(const Schedule& schedule, double base_rate,
   std::string text =
       fmt::format("extending this run from {} to {} steps; ", before.num_steps, after.num_steps);
   if (schedule.kind != Schedule::Kind::kCosine) {
-    return text + "the learning rate is that of one run of this length";
+    return text + "the learning rate is the same as in one run of this length";
   }
   return text +
          fmt::format(
@@ -108,7 +107,7 @@ Result<RunSettings> SettingsFromJson(const std::string& text) {
   }
   for (const auto& [name, value] : values->members()) {
     if (!FromJson(value, settings.values[name])) {
-      return BadInput(fmt::format("settings: {}: expected a text", QuoteName(name)));
+      return BadInput(fmt::format("settings: {}: expected a string", QuoteName(name)));
     }
   }
   return settings;

@@ -47,7 +47,7 @@ Result<RunState> RunStateFromJson(const std::string& text) {
     const Json* found = json->Find(name);
     if (found == nullptr || !ReadMember(*found, member)) wrong = name;
   });
-  if (!wrong.empty()) return BadInput("progress: '" + wrong + "' is missing or impossible");
+  if (!wrong.empty()) return BadInput("progress: '" + wrong + "' is missing or invalid");
   return state;
 }
 

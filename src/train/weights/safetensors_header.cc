@@ -18,7 +18,7 @@ namespace thimble {
 namespace {
 
 static_assert(std::endian::native == std::endian::little,
-              "lengths and tensors are stored as they lie");
+              "files are little-endian and are read and written without conversion");
 
 // Tensors must follow each other and fill the data. Sorts them by place.
 Result<void> CheckFilled(std::vector<TensorEntry>& tensors, int64_t header_bytes,

@@ -255,7 +255,7 @@ Result<SafetensorsHeader> ParseSafetensorsJson(std::string_view text, int64_t da
                                 kSafetensorsPrefixBytes + static_cast<int64_t>(zero)));
   }
   if (!text.starts_with('{')) {
-    return BadInput(fmt::format("byte {}: expected '{{', the begin of the JSON header",
+    return BadInput(fmt::format("byte {}: expected '{{', the beginning of the JSON header",
                                 kSafetensorsPrefixBytes));
   }
   HeaderHandler handler(begin, data_bytes);

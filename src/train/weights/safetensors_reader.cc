@@ -62,8 +62,9 @@ Result<void> CheckChecksum(const FileReader& file, std::string_view beginning,
                            there ? ChecksumOf(file, beginning, seal) : Result(uint64_t{0}));
   if (there && said == FormatSeal(checksum)) return {};
   return BadInput(fmt::format(
-      "{}: is damaged, or another program changed it: its checksum is {}, it says {}", file.path(),
-      there ? FormatSeal(checksum) : "not where it should be", QuoteName(std::string(said))));
+      "{}: is damaged, or another program changed it: its checksum is {}, it records {}",
+      file.path(), there ? FormatSeal(checksum) : "not where it should be",
+      QuoteName(std::string(said))));
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ const TensorEntry* SafetensorsReader::Find(std::string_view name) const {
 
 Result<void> SafetensorsReader::Read(const TensorEntry& entry, std::span<std::byte> out) const {
   THIMBLE_CHECK(static_cast<int64_t>(out.size()) == entry.end - entry.begin,
-                "{} bytes asked of tensor {}, which has {}", out.size(), entry.name,
+                "{} bytes requested from tensor {}, which has {}", out.size(), entry.name,
                 entry.end - entry.begin);
   return Read(entry, 0, out);
 }
@@ -117,7 +118,7 @@ Result<void> SafetensorsReader::Read(const TensorEntry& entry, int64_t byte_offs
   const int64_t size_bytes = entry.end - entry.begin;
   THIMBLE_CHECK(byte_offset >= 0 && byte_offset <= size_bytes &&
                     static_cast<int64_t>(out.size()) <= size_bytes - byte_offset,
-                "bytes from {} on, {} of them, asked of tensor {}, which has {}", byte_offset,
+                "at offset {}, {} bytes requested from tensor {}, which has {}", byte_offset,
                 out.size(), entry.name, size_bytes);
   const int64_t place = data_start_ + entry.begin + byte_offset;
   if (!entry.dtype) {

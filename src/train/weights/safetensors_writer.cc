@@ -34,7 +34,7 @@ Result<void> SafetensorsWriter::Write(std::span<const std::byte> bytes) {
 
 Result<void> SafetensorsWriter::Append(std::span<const std::byte> bytes) {
   THIMBLE_CHECK(static_cast<int64_t>(bytes.size()) <= missing_bytes_,
-                "{} bytes appended where {} are missing", bytes.size(), missing_bytes_);
+                "{} bytes appended, but only {} are missing", bytes.size(), missing_bytes_);
   THIMBLE_TRY(Write(bytes));
   missing_bytes_ -= static_cast<int64_t>(bytes.size());
   return {};

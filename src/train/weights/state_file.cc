@@ -72,9 +72,8 @@ Result<void> CheckNoExtra(const SafetensorsReader& file, std::span<const StoredT
   for (const TensorEntry& entry : file.tensors()) {
     const bool counter = entry.name.ends_with(kBatchCounter) && entry.dtype_name == "I64";
     if (counter || std::ranges::binary_search(names, std::string_view(entry.name))) continue;
-    return BadInput(fmt::format("{}: has tensor {} of {} {}, which is not expected here",
-                                file.path(), QuoteName(entry.name), entry.dtype_name,
-                                ToString(entry.shape)));
+    return BadInput(fmt::format("{}: has an unexpected tensor {} of {} {}", file.path(),
+                                QuoteName(entry.name), entry.dtype_name, ToString(entry.shape)));
   }
   return {};
 }

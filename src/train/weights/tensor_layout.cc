@@ -12,7 +12,8 @@ void Transpose(int64_t rows, int64_t columns, size_t element_bytes, std::span<co
                std::span<std::byte> to) {
   const size_t size_bytes = static_cast<size_t>(rows * columns) * element_bytes;
   THIMBLE_CHECK(from.size() == size_bytes && to.size() == size_bytes,
-                "a slice of {} bytes, buffers of {} and {}", size_bytes, from.size(), to.size());
+                "the slice has {} bytes, the buffers have {} and {}", size_bytes, from.size(),
+                to.size());
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t column = 0; column < columns; ++column) {
       std::memcpy(&to[static_cast<size_t>(column * rows + row) * element_bytes],

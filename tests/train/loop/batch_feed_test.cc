@@ -95,7 +95,7 @@ TEST(BatchFeedDeathTest, StepsOutOfOrder) {
         (void)feed.Start(0, 3);
         (void)feed.Next(1, Images(batch), Labels(batch));
       },
-      "batch of step 1");
+      "the batch read ahead is not that of step 1");
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ TEST_F(DumpTest, RefusesMoreBatchesThanAreFull) {
   const auto data = OpenImageData(config.data, {});
   const auto dumped = DumpBatches(config, *data, 4, path_);
   ASSERT_FALSE(dumped.ok());
-  EXPECT_EQ(dumped.error().message, "--dump-steps 4: the training set has 3 full batches");
+  EXPECT_EQ(dumped.error().message, "--dump-steps 4: the training set has only 3 full batches");
 }
 
 TEST_F(DumpTest, ImagesAreTheWholePartInOrder) {

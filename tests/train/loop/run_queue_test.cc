@@ -121,12 +121,12 @@ TEST(RunQueueDeathTest, TooManyOrTooFew) {
       {
         for (int i = 0; i < 100; ++i) queue.Set(ports.learning_rate, 1.0F);
       },
-      "more than 6 numbers");
-  EXPECT_DEATH(queue.SetSamples([](std::span<int32_t>) {}), "the plan has no samples");
+      "a run has more than 6 numbers");
+  EXPECT_DEATH(queue.SetSamples([](std::span<int32_t>) {}), "the plan has no input for samples");
   const std::vector<int32_t> labels(4);
   run.executor->Write(ports.labels, std::as_bytes(std::span(labels)));
   queue.Launch();
-  EXPECT_DEATH(queue.Begin(0), "1 runs are under way already");
+  EXPECT_DEATH(queue.Begin(0), "1 runs are already in flight");
 }
 
 }  // namespace

@@ -304,7 +304,7 @@ TEST(StepQueueDeathTest, TooManyOrTooFew) {
   EXPECT_TRUE(run.queue().Start(0, 2).ok());
   EXPECT_DEATH(run.queue().Collect(), "no step was launched");
   ASSERT_TRUE(run.queue().Launch(0.1).ok());
-  EXPECT_DEATH((void)run.queue().Launch(0.1), "1 steps are under way already");
+  EXPECT_DEATH((void)run.queue().Launch(0.1), "1 steps are already in flight");
 }
 
 }  // namespace

@@ -164,8 +164,8 @@ TEST_F(TrainerTest, AFinishedRunIsNotTouched) {
   EXPECT_TRUE(listener.steps.empty());
   EXPECT_TRUE(listener.finished_folders.empty());
   EXPECT_EQ(listener.messages,
-            "this run has done all its 6 steps: nothing to do; --extend with more --epochs or "
-            "--steps would make it longer\n");
+            "this run has done all its 6 steps: nothing to do; to make it longer, add --extend "
+            "and more --epochs or --steps\n");
 }
 
 TEST_F(TrainerTest, AnotherLengthIsRefused) {
@@ -173,13 +173,15 @@ TEST_F(TrainerTest, AnotherLengthIsRefused) {
   const auto files = FilesOf(config_.out);
   config_.resume = true;
   config_.epochs = 1;
-  const std::string start = "--resume " + config_.out + ": this run has 6 steps, now ";
-  EXPECT_EQ(Refusal().message, start + "3 are asked for: a run can be made longer, never shorter");
+  const std::string start = "--resume " + config_.out + ": this run has 6 steps, but ";
+  EXPECT_EQ(Refusal().message,
+            start + "3 were requested: a run can be made longer, but not shorter");
   config_.extend = true;
-  EXPECT_EQ(Refusal().message, start + "3 are asked for: a run can be made longer, never shorter");
+  EXPECT_EQ(Refusal().message,
+            start + "3 were requested: a run can be made longer, but not shorter");
   config_.extend = false;
   config_.epochs = 3;
-  EXPECT_EQ(Refusal().message, start + "9 are asked for: add --extend to make it longer");
+  EXPECT_EQ(Refusal().message, start + "9 were requested: add --extend to make it longer");
   config_.epochs = 1;
   config_.steps = 6;  // the same length in other words
   MustTrain();
@@ -204,10 +206,10 @@ TEST_F(TrainerTest, ExtendingSaysWhatBecomesOfTheSchedule) {
 TEST_F(TrainerTest, StepsThatCannotBeCounted) {
   constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
   config_.epochs = kHuge;
-  EXPECT_EQ(Refusal().message.find("--epochs 9223372036854775807: longer than a run can be"), 0U);
+  EXPECT_EQ(Refusal().message.find("--epochs 9223372036854775807: too long: a run has fewer"), 0U);
   config_.steps = kHuge;
   config_.microbatch = 2;
-  EXPECT_EQ(Refusal().message.find("--steps 9223372036854775807: longer than a run can be"), 0U);
+  EXPECT_EQ(Refusal().message.find("--steps 9223372036854775807: too long: a run has fewer"), 0U);
   EXPECT_FALSE(std::filesystem::exists(config_.out));
 }
 
@@ -311,9 +313,10 @@ TEST_F(TrainerTest, AResumedRunKeepsItsSimdTarget) {
   EXPECT_EQ(summary.simd, targets.back());
   EXPECT_EQ(second.arena_bytes, first.arena_bytes);
   EXPECT_TRUE(Weights() == expected);
-  EXPECT_EQ(second.messages,
-            "extending this run from 3 to 6 steps; the learning rate is that of one run of this "
-            "length\nresuming at step 3\n");
+  EXPECT_EQ(
+      second.messages,
+      "extending this run from 3 to 6 steps; the learning rate is the same as in one run of this "
+      "length\nresuming at step 3\n");
 }
 
 TEST_F(TrainerTest, AnotherSimdTargetIsSaidAloud) {
@@ -415,10 +418,10 @@ TEST_F(TrainerTest, ACheckpointThatContradictsItself) {
   config_.resume = true;
   const Error error = Refusal();
   EXPECT_EQ(error.kind, ErrorKind::kBadInput);
-  EXPECT_EQ(error.message, path + ": says step 5 in one place and 6 in another");
+  EXPECT_EQ(error.message, path + ": records step 5 in its metadata, but step 6 in its progress");
   info.step = 7;
   ASSERT_TRUE(SaveCheckpoint(folder, info, tensors).ok());
-  EXPECT_EQ(Refusal().message, path + ": is of step 7 of a run of 6 steps");
+  EXPECT_EQ(Refusal().message, path + ": is the checkpoint of step 7, but the run has 6 steps");
   info.settings_json = "{}";
   ASSERT_TRUE(SaveCheckpoint(folder, info, tensors).ok());
   EXPECT_EQ(Refusal().message.find(path + ": settings: expected"), 0U);
@@ -465,7 +468,7 @@ TEST_F(ModelFileTrainerTest, GoesOnWithTheCopyBitForBit) {
   const auto changed = TryTrain(listener);
   ASSERT_FALSE(changed.ok());
   EXPECT_EQ(changed.error().kind, ErrorKind::kBadInput);
-  EXPECT_NE(changed.error().message.find("net.toml is not what it was"), std::string::npos);
+  EXPECT_NE(changed.error().message.find("net.toml has changed since"), std::string::npos);
   config_.model = config_.out + "/model.toml";
   EXPECT_EQ(MustTrain().steps, 6);
   EXPECT_TRUE(Content(config_.out + "/weights.safetensors") == weights);
@@ -510,12 +513,13 @@ TEST_F(TrainerTest, ResumingWithOtherPartsIsRefused) {
   MustTrain();
   config_.resume = true;
   config_.microbatch = 1;
-  EXPECT_EQ(Refusal().message,
-            fmt::format("--resume {}: this run was started with other settings: --microbatch was "
-                        "'2' and is now '1'",
-                        config_.out));
+  EXPECT_EQ(
+      Refusal().message,
+      fmt::format("--resume {}: this run was started with different settings: --microbatch was "
+                  "'2' and is now '1'",
+                  config_.out));
   config_.microbatch = 5;
-  EXPECT_EQ(Refusal().message, "--microbatch 5: must be from 1 to the batch, 4");
+  EXPECT_EQ(Refusal().message, "--microbatch 5: must be from 1 to the batch size, 4");
 }
 
 TEST_F(TrainerTest, StoppedBeforeTheFirstPart) {

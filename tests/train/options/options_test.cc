@@ -158,20 +158,20 @@ TEST(CheckConfig, NamesWhatIsWrong) {
   };
   EXPECT_EQ(with([](auto& c) { c.batch = 0; }), "--batch 0: must be at least 1");
   EXPECT_EQ(with([](auto& c) { c.microbatch = 101; }),
-            "--microbatch 101: must be from 1 to the batch, 100");
+            "--microbatch 101: must be from 1 to the batch size, 100");
   EXPECT_EQ(with([](auto& c) { c.microbatch = -1; }),
-            "--microbatch -1: must be from 1 to the batch, 100");
+            "--microbatch -1: must be from 1 to the batch size, 100");
   EXPECT_EQ(with([](auto& c) { c.bn_group = 101; }),
-            "--bn-group 101: expected 0 to the 100 samples of --batch");
+            "--bn-group 101: must be from 0 to the batch size, 100");
   EXPECT_EQ(with([](auto& c) { c.bn_group = -1; }),
-            "--bn-group -1: expected 0 to the 100 samples of --batch");
-  EXPECT_EQ(with([](auto& c) { c.threads = 1025; }), "--threads 1025: at most 1024");
-  EXPECT_EQ(with([](auto& c) { c.prefetch = 1025; }), "--prefetch 1025: at most 1024");
+            "--bn-group -1: must be from 0 to the batch size, 100");
+  EXPECT_EQ(with([](auto& c) { c.threads = 1025; }), "--threads 1025: must be at most 1024");
+  EXPECT_EQ(with([](auto& c) { c.prefetch = 1025; }), "--prefetch 1025: must be at most 1024");
   EXPECT_EQ(with([](auto& c) { c.scratch_bytes = 16383; }),
-            "--scratch 16383: at least 16384 per thread");
+            "--scratch 16383: must be at least 16384 bytes per thread");
   EXPECT_EQ(with([](auto& c) { c.optimizer.momentum = 1; }), "--momentum 1: must be less than 1");
   EXPECT_EQ(with([](auto& c) { c.optimizer = {.momentum = 0, .nesterov = true}; }),
-            "--nesterov needs --momentum above 0");
+            "--nesterov requires --momentum above 0");
   EXPECT_EQ(with([](auto& c) { c.augment = "flip"; }),
             "--augment flip: expected auto, none or crop-flip");
   EXPECT_EQ(with([](auto& c) { c.device = "gpu"; }), "--device gpu: expected cpu or cuda");

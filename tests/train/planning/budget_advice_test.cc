@@ -144,7 +144,7 @@ TEST_F(BudgetAdviceTest, SaysWhereNothingFits) {
   config_.budget_bytes = 1000;
   const BudgetAdvice advice = AdviseTraining(config_, Sizer()).value();
   ExpectTrue(advice);
-  EXPECT_THAT(ToString(advice), testing::StartsWith("nothing that was tried fits; the smallest is "
+  EXPECT_THAT(ToString(advice), testing::StartsWith("none of the options tried fits; the smallest: "
                                                     "--microbatch 1 --recompute optimal --scratch "
                                                     "64KiB ("));
 }

@@ -77,7 +77,7 @@ TEST(TrainingProgram, GhostBatchNormIsATechniqueOfTraining) {
   // Four samples are cut into two and two.
   EXPECT_EQ(done(program->TrainPlan(4)), "lossy: batch-norm statistics per 2 samples");
   EXPECT_EQ(done(program->TrainPlan(1)), "lossy: batch-norm statistics per 1 sample");
-  EXPECT_EQ(done(program->EvaluatePlan(4)), "same-bits: norms with the ReLU behind them: 7");
+  EXPECT_EQ(done(program->EvaluatePlan(4)), "same-bits: norms fused with the following ReLU: 7");
 }
 
 TEST(TrainingProgram, GhostBatchNormNeedsANorm) {
@@ -241,7 +241,7 @@ TEST(CutToData, ABatchHasAtMostAllTrainingImages) {
   EXPECT_EQ(cut.bn_group, 40);
   EXPECT_TRUE(CheckConfig(cut).ok());
   EXPECT_EQ(CutMessage(config, {40, 0, 5}),
-            "--batch 50: there are 40 training images; the batch is 40");
+            "--batch 50: there are only 40 training images, so the batch is 40");
   config.microbatch = 10;
   EXPECT_EQ(CutToData(config, {40, 0, 5}).microbatch, 10);
 }
@@ -267,7 +267,7 @@ TEST(CheckBudget, ToTheByte) {
   EXPECT_EQ(short_of_one.error().kind, ErrorKind::kDoesNotFit);
   const std::string& message = short_of_one.error().message;
   EXPECT_NE(message.find(std::to_string(needed) + " bytes"), std::string::npos) << message;
-  EXPECT_NE(message.find("1 B are missing"), std::string::npos) << message;
+  EXPECT_NE(message.find("exceeded by 1 B;"), std::string::npos) << message;
   EXPECT_NE(message.find("largest at the peak: "), std::string::npos) << message;
   const Result<void> advised = CheckBudget(run.program.program, 1, "try less");
   EXPECT_TRUE(advised.error().message.ends_with("; try less")) << advised.error().message;

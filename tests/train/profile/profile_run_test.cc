@@ -129,7 +129,8 @@ TEST(ProfileRun, NamesAValueThatReachesTooFar) {
 
 TEST(ProfileRunDeathTest, NeedsARun) {
   const TrainingProgram program = ProgramOf(TinyConfig());
-  EXPECT_DEATH(static_cast<void>(RunProfile(TinyConfig(), program, 0, BuiltinOps())), "0 runs");
+  EXPECT_DEATH(static_cast<void>(RunProfile(TinyConfig(), program, 0, BuiltinOps())),
+               "expected at least 1 run, got 0");
 }
 
 TEST(ProfileRun, MeasuresEveryPlanOfAStepInParts) {

@@ -118,7 +118,8 @@ TEST(Profile, RefusesAllocationsInSteps) {
   profile.host_may_allocate = true;
   EXPECT_THAT(DifferencesOf(profile), IsEmpty());
   profile.device_allocations_in_steps = 3;
-  EXPECT_THAT(DifferencesOf(profile), ElementsAre(HasSubstr("3 calls took or returned memory")));
+  EXPECT_THAT(DifferencesOf(profile),
+              ElementsAre(HasSubstr("device memory was allocated or freed during steps: 3 calls")));
 }
 
 // Three runs of the made plan and one of an update.

@@ -193,14 +193,14 @@ TEST_F(CheckpointTest, OffersTheOneBefore) {
   Put(CheckpointPath(run_), damaged);
   const std::string refusal = Refusal();
   EXPECT_NE(refusal.find(CheckpointPath(run_) + ": is damaged"), std::string::npos) << refusal;
-  EXPECT_NE(refusal.find("the checkpoint before it, of step 12345678901, is intact: to continue "
+  EXPECT_NE(refusal.find("the previous checkpoint, of step 12345678901, is intact: to continue "
                          "from there, run: mv " +
                          previous + " " + CheckpointPath(run_)),
             std::string::npos)
       << refusal;
   // It is not offered where it is damaged too.
   Put(previous, damaged);
-  EXPECT_EQ(Refusal().find("the checkpoint before it"), std::string::npos);
+  EXPECT_EQ(Refusal().find("the previous checkpoint"), std::string::npos);
   Put(previous, before);
   std::filesystem::rename(previous, CheckpointPath(run_));
   EXPECT_EQ(*LoadCheckpoint(run_, "wrn-28-2", Tensors()), info_);

@@ -64,7 +64,7 @@ TEST_F(MetricsFileTest, DamageIsRefused) {
   Put(path_, "one\ntwo\n");
   EXPECT_EQ(
       Refusal(9, ChecksumOf("one\ntwo\n3"))
-          .find(path_ + ": is damaged: has 8 bytes, the checkpoint knows of 9; to continue without "
+          .find(path_ + ": is damaged: has 8 bytes, the checkpoint records 9; to continue without "
                         "these lines, move the file away"),
       0U);
   EXPECT_EQ(Refusal(4, ChecksumOf("ome\n")).find(path_ + ": is damaged or was edited"), 0U);

@@ -78,9 +78,10 @@ TEST_F(RunFolderTest, AFolderWithoutARunIsTaken) {
 
 TEST_F(RunFolderTest, ARunIsContinuedOnlyWhenAsked) {
   Start();
-  EXPECT_EQ(Refusal(), "--out " + config_.out +
-                           ": holds a run already; add --resume to continue it or --overwrite to "
-                           "start anew, or choose another folder");
+  EXPECT_EQ(Refusal(),
+            "--out " + config_.out +
+                ": already contains a run; add --resume to continue it or --overwrite to "
+                "replace it, or choose another folder");
   config_.resume = true;
   MustOpen();
   config_.threads = 7;
@@ -97,9 +98,10 @@ TEST_F(RunFolderTest, OtherSettings) {
   Start();
   config_.resume = true;
   config_.learning_rate = 0.25;
-  EXPECT_EQ(Refusal(), "--resume " + config_.out +
-                           ": this run was started with other settings: --lr was '0.1' and is now "
-                           "'0.25'");
+  EXPECT_EQ(Refusal(),
+            "--resume " + config_.out +
+                ": this run was started with different settings: --lr was '0.1' and is now "
+                "'0.25'");
 }
 
 TEST_F(RunFolderTest, DamagedConfiguration) {
@@ -119,7 +121,7 @@ TEST_F(RunFolderTest, OtherSettingsOfARunWithACheckpointAreItsBusiness) {
 
 TEST_F(RunFolderTest, ACheckpointAloneIsARunToo) {
   PutCheckpoint();
-  EXPECT_NE(Refusal().find("holds a run already"), std::string::npos);
+  EXPECT_NE(Refusal().find("already contains a run"), std::string::npos);
 }
 
 TEST_F(RunFolderTest, AFlippedBitInTheConfiguration) {
@@ -187,7 +189,7 @@ TEST_F(RunFolderTest, OverwritingRemovesTheRunAndNothingElse) {
 TEST_F(RunFolderTest, CannotBe) {
   config_.out.clear();
   config_.resume = true;
-  EXPECT_EQ(Refusal(), "--resume needs --out FOLDER");
+  EXPECT_EQ(Refusal(), "--resume requires --out FOLDER");
   config_.resume = false;
   Put(folder_ + "/file", "x");
   for (const char* path : {"/file", "/file/run"}) {
@@ -233,8 +235,9 @@ TEST_F(RunFolderTest, KeepsTheModelFile) {
   EXPECT_EQ(changed.error().kind, ErrorKind::kBadInput);
   EXPECT_EQ(changed.error().message,
             "--resume " + config_.out +
-                ": nets/mine.toml is not what it was when this run was started; --model " +
-                config_.out + "/model.toml goes on with the network as it was");
+                ": nets/mine.toml has changed since this run was started; to continue with the "
+                "original network, use --model " +
+                config_.out + "/model.toml");
   EXPECT_EQ(Content(config_.out + "/model.toml"), kept);
   Put(config_.out + "/model.toml", "sec0nd" + kept.substr(6));
   EXPECT_EQ(MustOpen()

@@ -35,14 +35,15 @@ TEST(RunSettings, OnlyWhatDecidesResults) {
   EXPECT_EQ(Settings(), Settings(other));
   other.learning_rate = 0.25;
   EXPECT_EQ(Refusal(Settings(), Settings(other)),
-            "this run was started with other settings: --lr was '0.1' and is now '0.25'");
+            "this run was started with different settings: --lr was '0.1' and is now '0.25'");
 }
 
 TEST(RunSettings, DataCountsByWhatIsInIt) {
   const RunSettings saved = SettingsOf({}, Named(), "cifar10, crc64:1", 6);
-  EXPECT_EQ(Refusal(saved, SettingsOf({}, Named(), "cifar10, crc64:2", 6)),
-            "this run was started with other settings: --data was 'cifar10, crc64:1' and is now "
-            "'cifar10, crc64:2'");
+  EXPECT_EQ(
+      Refusal(saved, SettingsOf({}, Named(), "cifar10, crc64:2", 6)),
+      "this run was started with different settings: --data was 'cifar10, crc64:1' and is now "
+      "'cifar10, crc64:2'");
 }
 
 TEST(RunSettings, AModelFileCountsByItsText) {
@@ -58,12 +59,13 @@ TEST(RunSettings, AModelFileCountsByItsText) {
 
 TEST(RunSettings, ARunBecomesLongerOnlyWhenAsked) {
   EXPECT_EQ(Refusal(Settings({}, 6), Settings({}, 9)),
-            "this run has 6 steps, now 9 are asked for: add --extend to make it longer");
+            "this run has 6 steps, but 9 were requested: add --extend to make it longer");
   EXPECT_EQ(Refusal(Settings({}, 6), Settings({}, 9), true), "");
   EXPECT_EQ(Refusal(Settings({}, 6), Settings({}, 6), true), "");
   for (const bool extend : {false, true}) {
-    EXPECT_EQ(Refusal(Settings({}, 6), Settings({}, 3), extend),
-              "this run has 6 steps, now 3 are asked for: a run can be made longer, never shorter");
+    EXPECT_EQ(
+        Refusal(Settings({}, 6), Settings({}, 3), extend),
+        "this run has 6 steps, but 3 were requested: a run can be made longer, but not shorter");
   }
 }
 
@@ -71,7 +73,7 @@ TEST(RunSettings, ASettingThatTheCheckpointDoesNotKnow) {
   RunSettings saved = Settings();
   saved.values.erase("batch");
   EXPECT_EQ(Refusal(saved, Settings()),
-            "this run was started with other settings: --batch was '' and is now '100'");
+            "this run was started with different settings: --batch was '' and is now '100'");
 }
 
 TEST(RunSettings, LengthsAreCountedWithCare) {
@@ -92,9 +94,10 @@ TEST(RunSettings, LengthsAreCountedWithCare) {
 TEST(RunSettings, TellsWhatExtendingDoes) {
   const ScheduleSpan before{.num_steps = 10, .steps_per_epoch = 5};
   const ScheduleSpan after{.num_steps = 20, .steps_per_epoch = 5};
-  EXPECT_EQ(DescribeExtension({}, 0.1, before, after, 10),
-            "extending this run from 10 to 20 steps; the learning rate is that of one run of this "
-            "length");
+  EXPECT_EQ(
+      DescribeExtension({}, 0.1, before, after, 10),
+      "extending this run from 10 to 20 steps; the learning rate is the same as in one run of this "
+      "length");
   EXPECT_EQ(DescribeExtension(*ParseSchedule("cosine"), 0.1, before, after, 5),
             "extending this run from 10 to 20 steps; the learning rate, which fell to 0 over 10 "
             "steps, now falls over 20: 0.08536 at step 6 instead of 0.05; this is not the same as "

@@ -81,21 +81,21 @@ TEST(RunState, MissingMember) {
     without.erase(name);
     const auto state = RunStateFromJson(without.Dump());
     ASSERT_FALSE(state.ok()) << name;
-    EXPECT_EQ(state.error().message, "progress: '" + name + "' is missing or impossible");
+    EXPECT_EQ(state.error().message, "progress: '" + name + "' is missing or invalid");
   }
 }
 
 TEST(RunState, ImpossibleNumbers) {
   for (const Json& value : {Json(-1), Json(1.5), Json("1"), Json(nullptr), Json(1e300),
                             Json(std::numeric_limits<uint64_t>::max())}) {
-    EXPECT_EQ(RefusalWith("step", value), "progress: 'step' is missing or impossible") << value;
+    EXPECT_EQ(RefusalWith("step", value), "progress: 'step' is missing or invalid") << value;
   }
-  EXPECT_EQ(RefusalWith("samples", -1), "progress: 'samples' is missing or impossible");
-  EXPECT_EQ(RefusalWith("seconds", nullptr), "progress: 'seconds' is missing or impossible");
+  EXPECT_EQ(RefusalWith("samples", -1), "progress: 'samples' is missing or invalid");
+  EXPECT_EQ(RefusalWith("seconds", nullptr), "progress: 'seconds' is missing or invalid");
   EXPECT_EQ(RefusalWith("test_loss", nullptr), "was accepted");  // not evaluated yet
   EXPECT_EQ(RefusalWith("metrics_checksum", -1),
-            "progress: 'metrics_checksum' is missing or impossible");
-  EXPECT_EQ(RefusalWith("test_loss", "0.5"), "progress: 'test_loss' is missing or impossible");
+            "progress: 'metrics_checksum' is missing or invalid");
+  EXPECT_EQ(RefusalWith("test_loss", "0.5"), "progress: 'test_loss' is missing or invalid");
 }
 
 TEST(RunState, MembersOfLaterVersionsAreIgnored) {

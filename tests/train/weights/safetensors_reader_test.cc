@@ -92,9 +92,9 @@ TEST_F(SafetensorsReaderTest, WrongSizesAreProgrammerErrors) {
   ASSERT_TRUE(reader.ok());
   std::array<std::byte, 9> bytes = {};
   const TensorEntry& entry = *reader->Find("w");
-  EXPECT_DEATH((void)reader->Read(entry, bytes), "9 bytes asked of tensor w, which has 8");
-  EXPECT_DEATH((void)reader->Read(entry, 1, std::span(bytes).first(8)), "asked of tensor w");
-  EXPECT_DEATH((void)reader->Read(entry, -1, std::span(bytes).first(1)), "asked of tensor w");
+  EXPECT_DEATH((void)reader->Read(entry, bytes), "9 bytes requested from tensor w, which has 8");
+  EXPECT_DEATH((void)reader->Read(entry, 1, std::span(bytes).first(8)), "requested from tensor w");
+  EXPECT_DEATH((void)reader->Read(entry, -1, std::span(bytes).first(1)), "requested from tensor w");
 }
 
 }  // namespace

@@ -94,7 +94,8 @@ TEST_F(SafetensorsWriterTest, WrongAmountsAreProgrammerErrors) {
   Result<SafetensorsWriter> writer = SafetensorsWriter::Create(path_, kSpecs, {});
   ASSERT_TRUE(writer.ok());
   EXPECT_DEATH((void)writer->Finish(), "finished with 29 bytes missing");
-  EXPECT_DEATH((void)writer->Append(BytesOf(Data() + "x")), "30 bytes appended where 29");
+  EXPECT_DEATH((void)writer->Append(BytesOf(Data() + "x")),
+               "30 bytes appended, but only 29 are missing");
 }
 
 }  // namespace

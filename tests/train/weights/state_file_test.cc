@@ -100,8 +100,7 @@ TEST_F(StateFileTest, ExtraTensorsAreAllowedOnlyByRule) {
   Model loaded;
   std::vector<StoredTensor> tensors = loaded.Tensors();
   tensors.pop_back();
-  EXPECT_EQ(RefusalOf(tensors, loaded),
-            "has tensor \"counter\" of I32 (), which is not expected here");
+  EXPECT_EQ(RefusalOf(tensors, loaded), "has an unexpected tensor \"counter\" of I32 ()");
   ASSERT_TRUE(LoadTensors(path_, tensors, LoadRule::kAllowExtra).ok());
   EXPECT_EQ(loaded.weight, saved_.weight);
   EXPECT_EQ(loaded.counter, Model().counter);
@@ -112,7 +111,7 @@ TEST_F(StateFileTest, BatchCountersOfPyTorchAreIgnored) {
       RawFile(R"({"bn.num_batches_tracked":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8));
   EXPECT_TRUE(LoadTensors(path_, {}, LoadRule::kExact).ok());
   Put(path_, RawFile(R"({"bn.other":{"dtype":"I64","shape":[],"data_offsets":[0,8]}})", 8));
-  EXPECT_EQ(RefusalOf({}, {}), "has tensor \"bn.other\" of I64 (), which is not expected here");
+  EXPECT_EQ(RefusalOf({}, {}), "has an unexpected tensor \"bn.other\" of I64 ()");
 }
 
 TEST_F(StateFileTest, MissingTensor) {

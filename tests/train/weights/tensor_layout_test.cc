@@ -58,8 +58,9 @@ TEST(TensorLayout, WrongBuffersAreProgrammerErrors) {
   const ChannelSlice slice = SliceOf({1, 2, 2, 2}, DType::kU8);
   std::vector<std::byte> right(8);
   std::vector<std::byte> wrong(7);
-  EXPECT_DEATH(SliceToFile(slice, right, wrong), "a slice of 8 bytes, buffers of 8 and 7");
-  EXPECT_DEATH(SliceFromFile(slice, wrong, right), "a slice of 8 bytes, buffers of 7 and 8");
+  EXPECT_DEATH(SliceToFile(slice, right, wrong), "the slice has 8 bytes, the buffers have 8 and 7");
+  EXPECT_DEATH(SliceFromFile(slice, wrong, right),
+               "the slice has 8 bytes, the buffers have 7 and 8");
 }
 
 }  // namespace

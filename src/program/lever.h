@@ -1,6 +1,6 @@
-// Lever: something that a user can turn to make a plan smaller or faster, with all that anybody has
-// to know of it. From the table of levers (techniques.h) follow the command line, configuration
-// files, the plain plan, `thimble plan`'s table of savings and its advice, and the report.
+// Lever: an option that makes a plan smaller or faster, with everything that other code needs to
+// know about it. The command line, configuration files, the plain plan, the table of savings and
+// the advice of `thimble plan`, and the report are made from the table of levers (techniques.h).
 #pragma once
 
 #include <functional>
@@ -15,29 +15,30 @@
 
 namespace thimble {
 
-// What there is to choose from when a lever is turned.
+// The current value of a lever and the settings that other values depend on.
 struct LeverSetting {
-  std::string value;  // of this lever, as it is
-  int64_t batch = 0;  // samples of an update
+  std::string value;  // current value of this lever
+  int64_t batch = 0;  // samples per update
   DeviceKind device = DeviceKind::kCpu;
 };
 
 struct Lever {
-  std::string name;   // "microbatch": the option --microbatch, the key in files
-  std::string takes;  // "N"; "none|cheap|blocks[:N]": as help shows it, and all values if a list
-  std::string help;   // of the option
+  std::string name;   // "microbatch": the option --microbatch, and the key in files
+  std::string takes;  // "N"; "none|cheap|blocks[:N]": values, as help shows them (option_values.h)
+  std::string help;   // help text of the option
   std::string what;   // what it does, for the table of savings
-  // What the plain plan has: a value, or nothing where nobody chose one.
+  // The value in the plain plan; empty: no value chosen.
   std::string plain = {};
-  // A resumed run must have the same value, or its results would not be those of one run.
+  // A resumed run must have the same value, otherwise its results would differ from those of an
+  // uninterrupted run.
   bool decides_results = false;
-  bool training_only = false;  // evaluation has no use for it
-  // Why a text is no value of it. (One of a list needs no check.)
+  bool training_only = false;  // has no effect on evaluation
+  // Rejects invalid values, with the reason. (Not needed if `takes` lists all values.)
   std::function<Result<void>(std::string_view value)> check = {};
-  // Values that may make the arena smaller than the one there is, the one to offer first. None for
+  // Values that may make the arena smaller than the current value does, best first. Empty for
   // levers that save no bytes.
   std::function<std::vector<std::string>(const LeverSetting&)> worth_trying = {};
-  // How exact a run with this setting is. `forward` is a graph of the network.
+  // How exact a run with this setting is. `forward` is a forward graph of the network.
   std::function<std::string(const Graph& forward, const LeverSetting&)> exactness =
       [](const Graph&, const LeverSetting&) { return std::string(Name(Exactness::kSameBits)); };
 };

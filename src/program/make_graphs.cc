@@ -7,7 +7,7 @@
 namespace thimble {
 namespace {
 
-// The techniques that take part, with what was asked of them.
+// A requested technique and the value of its lever.
 struct Asked {
   const Technique* technique = nullptr;
   std::string value;
@@ -70,7 +70,7 @@ class GraphMaker {
     return named;
   }
 
-  // Where full batches are trained in parts, so are smaller ones, if only in one.
+  // If full batches are trained in parts, smaller ones are too, perhaps in a single part.
   Result<void> AddTraining(int64_t samples) {
     const int64_t full_samples = *spec_.train.begin();
     const bool full = samples == full_samples;
@@ -83,7 +83,7 @@ class GraphMaker {
     return {};
   }
 
-  // Parts of two sizes at most, the larger ones first; then the update.
+  // Parts have at most two sizes, the larger ones first; then comes the update.
   Result<void> AddParts(const NearlyEqualParts& parts, bool full) {
     NamedGraph update{.name = UpdateName(parts.total), .runs_per_step = full ? 1 : 0};
     for (int64_t first = 0; first < parts.parts;) {
@@ -106,7 +106,7 @@ class GraphMaker {
     return {};
   }
 
-  // Who cut the full batch into parts, and how.
+  // Records which technique split the full batch into parts, and how.
   void RecordCut(const Graph& part) {
     NearlyEqualParts parts{*spec_.train.begin(), 1};
     for (const Asked& asked : asked_) {

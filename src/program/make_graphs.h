@@ -1,5 +1,5 @@
-// From the forward graphs of a task to all graphs of a program, with every technique that was asked
-// for: what the planner lays out and plans.
+// Makes all graphs of a program, the input of the planner, from the forward graphs of a task and
+// the requested techniques.
 #pragma once
 
 #include <cstdint>
@@ -18,41 +18,40 @@
 
 namespace thimble {
 
-// Which techniques: values of levers by name (those that are missing are plain), and what is left
-// out.
+// The requested techniques.
 struct TechniqueRequest {
-  std::map<std::string, std::string> values = {};
-  std::set<std::string> without = {};
+  std::map<std::string, std::string> values = {};  // by lever; missing ones have their plain value
+  std::set<std::string> without = {};              // names of techniques to leave out
 };
 
-// Sizes of batches, largest first.
+// Batch sizes, largest first.
 using BatchSizes = std::set<int64_t, std::greater<>>;
 
 struct ProgramSpec {
-  BatchSizes train = {};  // the first is a full one
+  BatchSizes train = {};  // the first is the full batch
   BatchSizes evaluate = {};
   OptimizerSpec optimizer = {};
   TechniqueRequest techniques = {};
 };
 
-// The forward graph of a task for so many samples, for training or for evaluation. The loss is its
-// output kLossName.
+// Makes the forward graph of a task for this many samples, for training or for evaluation. Its
+// output kLossName is the loss.
 using MakeForward = FunctionRef<Result<Graph>(int64_t samples, bool training)>;
 inline constexpr const char* kLossName = "loss";
 
 struct ProgramGraphs {
-  // Training with a full batch, or the first part of one, stands first.
+  // The first graph is training with a full batch or with its first part.
   std::vector<NamedGraph> graphs;
-  // Where a step is done in parts: the technique that cut it. Its saving is not known here.
+  // If steps are trained in parts: the technique that split them. Its saving is not known here.
   std::optional<TechniqueRecord> cut;
 };
 
 Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,
                                  MakeForward forward);
 
-// In what parts a batch of so many samples is trained.
+// The parts in which a batch of this many samples is trained.
 NearlyEqualParts CutBatch(int64_t samples, const TechniqueRequest& techniques);
-// The same for each size of batch. If full batches, the first size, are whole, so are the others.
+// The same for each batch size. If full batches (the first size) are not split, none are.
 using BatchCuts = std::map<int64_t, NearlyEqualParts>;
 BatchCuts CutBatches(const BatchSizes& sizes, const TechniqueRequest& techniques);
 

@@ -46,7 +46,7 @@ Lever Scratch() {
           .help = "scratch memory per thread for packed panels; a GPU gets as much as 16 threads",
           .what = "smaller packed panels per thread",
           .plain = "1048576",
-          // From what direct convolutions run well with. (Winograd's cannot do with so little.)
+          // Direct convolutions run well from 64 KiB on. (Winograd needs more.)
           .worth_trying = [](const LeverSetting& setting) {
             const Result<int64_t> asked = ParseByteSize(setting.value);
             std::vector<std::string> values;

@@ -1,4 +1,4 @@
-// The levers of the planner: what its options (plan/draft.h) are set by.
+// The levers that set the planner's options (plan/draft.h).
 #pragma once
 
 #include <vector>

@@ -1,6 +1,6 @@
-// Technique: something that is done to the graphs of a whole program before its residents are laid
-// out: how batches are cut, what forward graphs compute, what is stored and how. One folder here
-// and one line in techniques.cc. (What is decided for one plan alone is a pass: plan/pass.h.)
+// Technique: a change to the graphs of a whole program before its residents are placed: how batches
+// are split, what forward graphs compute, what is stored and how. Each has a folder here and a line
+// in techniques.cc. (A change to a single plan is a pass: plan/pass.h.)
 #pragma once
 
 #include <string>
@@ -34,13 +34,13 @@ class Technique {
  public:
   virtual ~Technique() = default;
   virtual TechniqueInfo Info() const = 0;
-  // How users ask for it. Where there is none, it is done always, unless it is left out.
+  // The option that requests it. nullptr: always applied, unless it is left out.
   virtual const Lever* lever() const { return nullptr; }
 
-  // A technique does what it has to do in one of these. `value` is its lever's. Each says in one
-  // line what it did; nothing where it had nothing to do.
+  // A technique overrides one of these. `value` is the value of its lever. The result describes in
+  // one line what was done; empty: nothing.
 
-  // How a batch is trained: `parts` begins as the batch as a whole.
+  // Splits a batch. On entry, `parts` is the whole batch.
   virtual std::string CutBatch(const std::string& /*value*/, NearlyEqualParts& /*parts*/) const {
     return {};
   }
@@ -48,14 +48,14 @@ class Technique {
                                             ForwardGraph& /*forward*/) const {
     return std::string();
   }
-  // All graphs of the program, with backward and update.
+  // Changes all graphs of the program, with backward and update.
   virtual Result<std::string> ChangeProgram(const std::string& /*value*/, const OpRegistry& /*ops*/,
                                             std::vector<NamedGraph>& /*graphs*/) const {
     return std::string();
   }
 };
 
-// What the technique did, as reports have it.
+// The record of what the technique did, for plan.json and reports.
 TechniqueRecord RecordOf(const Technique& technique, std::string done);
 
 }  // namespace thimble

@@ -10,19 +10,19 @@
 
 namespace thimble {
 
-// In the order in which they are done.
+// In the order in which they are applied.
 const std::vector<std::unique_ptr<const Technique>>& Techniques();
 
-// What every program has unless it is left out: the techniques without a lever, then the passes of
-// the planner that can be left out.
+// Everything that is applied unless it is left out: the techniques without a lever, then the passes
+// of the planner that can be left out.
 std::vector<TechniqueInfo> AlwaysDone();
 
-// Those of the techniques and those of the planner: recompute, convolutions, scratch.
+// The levers of the techniques, then those of the planner: recompute, convolutions, scratch.
 std::vector<const Lever*> Levers();
-// nullptr where there is none.
+// nullptr if there is none.
 const Lever* FindLever(std::string_view name);
 
-// Adds a technique behind all others for as long as it lives: for tests.
+// For tests: adds a technique after all others during its lifetime.
 class AddedTechnique {
  public:
   explicit AddedTechnique(std::unique_ptr<const Technique> technique);

@@ -1,4 +1,4 @@
-// A convolution whose output is only added to something becomes one node with the sum: one pass
+// Fuses a convolution whose output is only added to something with that sum: one node, one pass
 // over memory less. Same bits.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace thimble {
 
-// Every add that is the only reader of a conv2d becomes a conv2d_add, which writes what the add
-// wrote; the convolution, with its layer, moves to the place of the add. Where both of an add's
-// inputs are such convolutions, the first one does. To be called on a forward graph, before it is
-// differentiated. Values and nodes are numbered anew, so ids from before are void; names are not.
+// Replaces every add that is the only reader of a conv2d by a conv2d_add, which writes the output
+// of the add and has the layer of the convolution. If both inputs of an add are such convolutions,
+// the first is fused. For forward graphs that have not been differentiated. Renumbers values and
+// nodes: earlier ids are invalid, names stay valid.
 void FuseConvAdd(Graph& graph);
 
 std::unique_ptr<const Technique> MakeFuseConvAdd();

@@ -26,7 +26,7 @@ void FuseNormRelu(Graph& graph) {
     const NodeId producer = graph.value(between).producer;
     if (!producer.valid() || readers[between.index()] != 1) continue;
     Node& norm = graph.nodes[producer.index()];
-    // Of the norm's outputs only y goes through ReLU.
+    // ReLU applies to y only, not to the other outputs of the norm.
     if (!IsNorm(norm) || norm.outputs[0] != between || norm.attributes.Int("relu") != 0) continue;
     norm.attributes.Set("relu", int64_t{1});
     norm.outputs[0] = relu.outputs[0];

@@ -1,5 +1,5 @@
-// A norm followed by ReLU becomes one node: one pass over memory instead of two in forward, and
-// no array of its own in backward. Same bits.
+// Fuses a norm with the following ReLU into one node: one pass over memory instead of two in
+// forward, and no separate array in backward. Same bits.
 #pragma once
 
 #include <memory>
@@ -9,10 +9,10 @@
 
 namespace thimble {
 
-// Every relu that is the only reader of a batch_norm, batch_norm_eval or group_norm vanishes, and
-// the norm, with relu=1, writes its output: name and layer stay. To be called on a forward graph,
-// before it is differentiated. Values and nodes are numbered anew, so ids from before are void;
-// names are not.
+// Removes every relu that is the only reader of a batch_norm, batch_norm_eval or group_norm; the
+// norm gets relu=1 and writes the output of the relu. The name of the output and the layer of the
+// norm stay. For forward graphs that have not been differentiated. Renumbers values and nodes:
+// earlier ids are invalid, names stay valid.
 void FuseNormRelu(Graph& graph);
 
 std::unique_ptr<const Technique> MakeFuseNormRelu();

@@ -1,5 +1,5 @@
-// Ghost batch norm: batch norms normalise nearly equal parts of the batch, each by its own
-// statistics, as microbatching does, at the speed of the whole batch.
+// Ghost batch norm: batch norms normalise nearly equal parts of the batch, each with its own
+// statistics, as microbatching does, but at the speed of the whole batch.
 // docs/techniques/ghost-batch-norm.md
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace thimble {
 
-// The batch norms of a forward graph normalise groups of at most so many samples, one or more.
-// Their statistics become those of groups: (groups, C) instead of (C).
+// Makes the batch norms of a forward graph normalise groups of at most `samples` >= 1 samples.
+// Their statistics get the shape (groups, C) instead of (C).
 Result<void> GroupBatchNorms(Graph& forward, const OpRegistry& ops, int64_t samples);
 
 std::unique_ptr<const Technique> MakeGhostBatchNorm();

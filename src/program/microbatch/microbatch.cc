@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kWhat = "train a batch in parts and update with the sum of their gradients";
 
-// Samples of a part at most; 0 where nobody asked.
+// Maximum samples per part; 0: not split.
 int64_t SamplesOf(std::string_view value) {
   int64_t samples = 0;
   std::from_chars(value.data(), value.data() + value.size(), samples);
@@ -22,15 +22,14 @@ NearlyEqualParts PartsOf(int64_t batch, const std::string& value) {
   return samples == 0 ? NearlyEqualParts{batch, 1} : CutNearlyEqually(batch, samples);
 }
 
-// Ten is small enough to show what parts save, and batch norm keeps statistics that are worth
-// something.
+// Ten samples are few enough to show what parts save, and enough for useful batch-norm statistics.
 std::vector<std::string> WorthTrying(const LeverSetting& setting) {
   constexpr int64_t kSamples = 10;
   if (PartsOf(setting.batch, setting.value).LargestSize() <= kSamples) return {};
   return {std::to_string(kSamples)};
 }
 
-// Sums in another order; with batch norm, of statistics over fewer samples.
+// Parts change the order of sums; with batch norm, also the samples per statistic.
 std::string ExactnessOf(const Graph& forward, const LeverSetting& setting) {
   const NearlyEqualParts parts = PartsOf(setting.batch, setting.value);
   if (parts.parts == 1) return std::string(Name(Exactness::kSameBits));

@@ -1,5 +1,5 @@
-// Microbatch: a batch is trained in nearly equal parts, one after the other, and updated from the
-// sum of their gradients. What is alive is that of one part. docs/techniques/microbatch.md
+// Microbatch: trains a batch in nearly equal parts, one after the other, and updates with the sum
+// of their gradients. Only the values of one part are alive. docs/techniques/microbatch.md
 #pragma once
 
 #include <memory>

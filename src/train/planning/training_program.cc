@@ -282,7 +282,7 @@ Result<void> CheckBudget(const Program& program, int64_t budget_bytes, const std
   }
   return DoesNotFit(fmt::format(
       "does not fit: the plan needs {} ({} bytes), the budget of {} is exceeded by {}; "
-      "largest values at the peak: {}{}{}",
+      "largest at the peak: {}{}{}",
       FormatBytes(arena_bytes), arena_bytes, FormatBytes(budget_bytes),
       FormatBytes(arena_bytes - budget_bytes), largest, advice.empty() ? "" : "; ", advice));
 }

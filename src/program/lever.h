@@ -35,8 +35,8 @@ struct Lever {
   bool training_only = false;  // has no effect on evaluation
   // Rejects invalid values, with the reason. (Not needed if `takes` lists all values.)
   std::function<Result<void>(std::string_view value)> check = {};
-  // Values that may make the arena smaller than the current value does, best first. Empty for
-  // levers that save no bytes.
+  // Values that may make the arena smaller than the current value does, in the order to try them.
+  // Empty for levers that save no bytes.
   std::function<std::vector<std::string>(const LeverSetting&)> worth_trying = {};
   // How exact a run with this setting is. `forward` is a forward graph of the network.
   std::function<std::string(const Graph& forward, const LeverSetting&)> exactness =

@@ -7,9 +7,9 @@
 namespace thimble {
 namespace {
 
-// What a run is about, said even where it is the default.
+// Options that are printed even if they have their default value.
 bool AlwaysSaid(const std::string& name) { return name == "model" || name == "data"; }
-// What speaks of an earlier start.
+// Options that refer to an earlier run in the folder.
 bool NeverSaid(const std::string& name) {
   return name == "resume" || name == "extend" || name == "overwrite";
 }
@@ -17,7 +17,7 @@ bool NeverSaid(const std::string& name) {
 }  // namespace
 
 std::string ShellWord(const std::string& text) {
-  // Nothing else is safe without quotes.
+  // Only these characters are safe without quotes.
   constexpr std::string_view kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=.,:/@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;

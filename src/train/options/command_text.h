@@ -1,4 +1,4 @@
-// Commands as a user would type them: to repeat a run, to continue it.
+// The commands that repeat or continue a run.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace thimble {
 
-// A word of a shell's command line, in quotes where it needs them.
+// The text as one word of a shell command, quoted if necessary.
 std::string ShellWord(const std::string& text);
 
-// "thimble train --model … --data …" with every other option that differs from its default. Without
-// what speaks of the run in --out (--resume, --extend, --overwrite): it begins at the beginning.
+// "thimble train --model … --data …" with every other option that differs from its default, except
+// --resume, --extend and --overwrite: the command starts a new run.
 std::string CommandOf(const TrainConfig& config);
 
-// The command that goes on with the run in `run_folder`.
+// The command that continues the run in `run_folder`.
 std::string ContinueCommand(TrainConfig config, const std::string& run_folder);
 
 }  // namespace thimble

@@ -1,5 +1,5 @@
-// TrainConfig: everything a user can say about a run. The command line and TOML files fill it
-// through one table of options (options.h); the run folder keeps the resolved one.
+// TrainConfig: all settings of a run. The command line and TOML files fill it through one table of
+// options (options.h); the run folder contains the resolved configuration.
 #pragma once
 
 #include <cstdint>
@@ -17,38 +17,38 @@ struct TrainConfig {
   // What
   std::string model = "wrn-28-2";
   std::string data = "shapes";
-  bool data_given = false;  // by option or file: a plan is then for this data (DescribeData)
+  bool data_given = false;  // `data` was set by option or file (see DescribeData)
   int64_t batch = 100;
-  int64_t microbatch = 0;        // samples of a part of the batch at most; 0: the whole batch
+  int64_t microbatch = 0;        // maximum samples per part of the batch; 0: the whole batch
   int64_t validation = 0;        // images held out of the training set
-  std::string augment = "auto";  // auto: as the data set's usual recipe; none; crop-flip
+  std::string augment = "auto";  // auto: the usual one for the data set; none; crop-flip
   // How
   double learning_rate = 0.1;
   std::string schedule = "constant";
   int64_t warmup_steps = 0;
   OptimizerSpec optimizer{.momentum = 0.9, .nesterov = false, .weight_decay = 5e-4};
   int64_t epochs = 1;
-  int64_t steps = 0;  // 0: as many as the epochs have
+  int64_t steps = 0;  // 0: as many as `epochs` gives
   uint64_t seed = 1;
-  std::string init = {};        // weights to start from, instead of random ones
-  std::string conv = "direct";  // or winograd: fewer multiplications, other roundings
+  std::string init = {};        // file of initial weights; empty: random weights
+  std::string conv = "direct";  // or winograd: fewer multiplications, different rounding
   int64_t bn_group = 0;         // samples that share batch-norm statistics; 0: the whole batch
   // Memory
   std::string recompute = "none";      // which forward values are dropped (recompute_spec.h)
   int64_t scratch_bytes = 1 << 20;     // per thread
   int64_t budget_bytes = 0;            // 0: no limit
-  std::set<std::string> without = {};  // techniques left out, to measure them
-  // Values of levers (program/lever.h) that have no member above, by name.
+  std::set<std::string> without = {};  // techniques to leave out
+  // Values, by name, of levers (program/lever.h) that have no member above.
   std::map<std::string, std::string> levers = {};
   // Where
   std::string device = "cpu";  // or cuda
-  std::string math = "auto";   // of products: tf32 (cuda) or fp32
-  int64_t threads = 0;         // 0: as many as the machine has cores
+  std::string math = "auto";   // precision of products: tf32 (cuda) or fp32
+  int64_t threads = 0;         // 0: one per core
   std::string simd = "auto";
   std::string out = {};
   bool resume = false;
-  bool extend = false;           // the resumed run may become longer
-  bool overwrite = false;        // the run that is in `out` may go
+  bool extend = false;           // allow the resumed run to become longer
+  bool overwrite = false;        // delete the run in `out`
   int64_t checkpoint_every = 0;  // steps; 0: at the end of each epoch
   int64_t eval_every = 1;        // epochs; 0: only at the end
   int64_t report_every = 0;      // epochs; 0: only at the end
@@ -56,9 +56,9 @@ struct TrainConfig {
   int64_t prefetch = 2;          // slots of the prefetch ring
 };
 
-// The number of threads the run uses: config.threads, or the machine's.
+// The number of threads the run uses: config.threads, or the number of cores.
 int ResolvedThreads(const TrainConfig& config);
-// What --device says. Requires a configuration that CheckConfig accepts.
+// The value of --device. Requires a configuration that CheckConfig accepts.
 DeviceKind DeviceOf(const TrainConfig& config);
 // "fp32" or "tf32".
 std::string ResolvedMath(const TrainConfig& config);

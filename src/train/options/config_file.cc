@@ -1,4 +1,4 @@
-// Options as TOML: reading a user's file, writing the resolved configuration.
+// Options as TOML: reads a user's file, writes the resolved configuration.
 #include <fmt/format.h>
 
 #include "thimble/base/file_reader.h"
@@ -15,7 +15,7 @@ Error ErrorAt(const std::string& path, const toml::source_region& where, const s
   return BadInput(fmt::format("{}:{}: {}", path, where.begin.line, OneLine(what)));
 }
 
-// The value as the text that an option's setter takes, if its type fits the option's kind.
+// The value as text for an option's setter; nullopt if its type does not match the option's kind.
 std::optional<std::string> AsText(const toml::node& node, OptionKind kind) {
   if (const auto* text = node.as_string()) {
     const bool fits = kind == OptionKind::kText || kind == OptionKind::kSize;
@@ -62,7 +62,7 @@ std::string Quote(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') quoted += '\\';
-    // TOML wants control characters escaped, delete among them.
+    // TOML requires control characters, including delete, to be escaped.
     if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
       quoted += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {

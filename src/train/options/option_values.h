@@ -1,6 +1,6 @@
-// What an option takes, as help shows it, read by programs: "cpu|cuda", "none|blocks[:N]|optimal",
-// "shapes|cifar10:DIR", "FILE", "N". Alternatives stand between bars; capitals stand for what the
-// user fills in; brackets for what may be left out.
+// Parses the values of an option as help shows them: "cpu|cuda", "none|blocks[:N]|optimal",
+// "shapes|cifar10:DIR", "FILE", "N". Bars separate alternatives, capitals are placeholders for the
+// user's input, brackets enclose optional parts.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 namespace thimble {
 
 struct OptionValue {
-  std::string word;      // up to what the user fills in: "cuda", "blocks", "cifar10:"; may be empty
-  bool whole = false;    // the word alone is a value
-  bool is_file = false;  // FILE is filled in behind it
-  bool is_folder = false;  // DIR is filled in behind it
+  std::string word;        // before the placeholder: "cuda", "blocks", "cifar10:"; may be empty
+  bool whole = false;      // the word alone is a value
+  bool is_file = false;    // the placeholder FILE follows it
+  bool is_folder = false;  // the placeholder DIR follows it
 };
 
-// The alternatives, in their order. None for an empty text.
+// The alternatives, in order. Empty for an empty text.
 std::vector<OptionValue> ValuesOf(std::string_view text);
 
-// The words of a text in which nothing is left to the user, else none: the only values there are.
+// All possible values, if the text has neither placeholders nor brackets; empty otherwise.
 std::vector<std::string> OnlyValues(std::string_view text);
 
 // "cpu or cuda", "auto, tf32 or fp32".

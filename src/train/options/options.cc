@@ -112,7 +112,7 @@ Option Switch(std::string name, std::string help, bool decides, Field field) {
       [field](const TrainConfig& config) { return std::string(field(config) ? "true" : "false"); }};
 }
 
-// The words of the table of levers, for those that have a member in the configuration.
+// Texts from the table of levers, for levers that have a member in the configuration.
 std::string HelpOf(std::string_view lever) { return FindLever(lever)->help; }
 std::string TakenBy(std::string_view lever) { return FindLever(lever)->takes; }
 
@@ -137,7 +137,7 @@ Option Without() {
       fmt::format("{}[,...]", fmt::join(names, "|"))};
 }
 
-// One part is no parts: that has no text, as where nobody asked for any.
+// The whole batch as one part is the same as no parts: both have the empty text.
 Option Microbatch() {
   Option microbatch = Integer(
       "microbatch", HelpOf("microbatch"), true, 1,
@@ -228,7 +228,7 @@ std::vector<Option> HowOptions() {
   };
 }
 
-// Of a lever that has no member in the configuration.
+// The option of a lever that has no member in the configuration.
 Option LeverOption(const Lever& lever) {
   const auto set = [lever](TrainConfig& config, std::string_view text) -> Result<void> {
     if (lever.check && text != lever.plain) {
@@ -317,7 +317,7 @@ std::vector<Option> MakeOptions() {
   add(option_group::kHow, HowOptions());
   add(option_group::kMemory, MemoryOptions());
   add(option_group::kWhere, WhereOptions());
-  // Behind the last of its group.
+  // After the last option of the group "Memory".
   const auto place = [&] {
     return std::find_if(table.begin(), table.end(),
                         [](const Option& option) { return option.group == option_group::kWhere; });
@@ -353,7 +353,7 @@ const std::vector<Option>& TrainOptions() {
   const std::lock_guard lock(mutex);
   static std::vector<Option> options = MakeOptions();
   static size_t num_levers = Levers().size();
-  if (num_levers != Levers().size()) {  // a test has added one
+  if (num_levers != Levers().size()) {  // a test has added or removed one
     num_levers = Levers().size();
     options = MakeOptions();
   }
@@ -383,14 +383,14 @@ const Option* FindOption(std::string_view name) {
 namespace {
 
 Result<void> CheckText(const Option& option, const std::string& text) {
-  // The run folder's files could not hold it.
+  // The files of the run folder must be UTF-8.
   if (!IsUtf8(text)) return BadInput(fmt::format("--{}: expected UTF-8 text", option.name));
   const std::vector<std::string> words = OnlyValues(option.value);
   if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return {};
   return WrongValue(option.name, text, AnyOf(words));
 }
 
-// Whether the device can do what else was asked for.
+// Rejects options that the device does not support.
 Result<void> CheckDeviceOptions(const TrainConfig& config) {
   if (config.math == "tf32" && config.device == "cpu") {
     return BadInput("--math tf32: only with --device cuda; the CPU computes in fp32");
@@ -404,13 +404,13 @@ Result<void> CheckDeviceOptions(const TrainConfig& config) {
 }  // namespace
 
 Result<void> CheckConfig(const TrainConfig& config) {
-  // As many as networks are built for (image_classifier.cc).
+  // The limit of networks (image_classifier.cc).
   constexpr int64_t kMaxBatch = 1 << 20;
-  // More threads than this are a slip; each costs scratch.
+  // More threads than this are a typing error; each needs scratch memory.
   constexpr int64_t kMaxThreads = 1024;
-  // Each slot costs a batch; more than a few only hide a slow disk.
+  // Each slot needs memory for a batch; more than a few only hide a slow disk.
   constexpr int64_t kMaxPrefetch = 1024;
-  // 256 bytes per thread cannot hold one row of panels; kernels promise to work from 16 KiB on.
+  // The minimum with which kernels are guaranteed to work.
   constexpr int64_t kMinScratchBytes = 16 << 10;
   for (const Option& option : TrainOptions()) THIMBLE_TRY(CheckText(option, option.get(config)));
   if (config.batch < 1)

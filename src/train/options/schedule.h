@@ -19,13 +19,13 @@ struct Schedule {
 Result<Schedule> ParseSchedule(std::string_view text);
 
 struct ScheduleSpan {
-  int64_t num_steps = 0;  // of the whole run
+  int64_t num_steps = 0;  // steps of the whole run
   int64_t steps_per_epoch = 1;
   int64_t warmup_steps = 0;
 };
 
-// The rate of a step in [0, num_steps). During warm-up it rises linearly, reaching the base rate at
-// step `warmup_steps`; cosine falls from there to 0 at the end of the run.
+// The rate of a step in [0, num_steps). During warm-up it rises linearly and reaches the base rate
+// after `warmup_steps` steps; cosine falls from there to 0 at the end of the run.
 double LearningRate(const Schedule& schedule, const ScheduleSpan& span, double base, int64_t step);
 
 }  // namespace thimble

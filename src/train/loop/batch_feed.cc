@@ -14,8 +14,7 @@ std::span<T> As(std::span<std::byte> bytes) {
   return {reinterpret_cast<T*>(bytes.data()), bytes.size() / sizeof(T)};  // NOLINT: raw storage
 }
 
-// The pages of the ring are touched before the first step, so that reading ahead never waits for
-// them.
+// Touches all pages of the ring before the first step, so that reading ahead causes no page faults.
 template <class T>
 std::span<T> ZeroedResident(const Executor& executor, const std::string& name) {
   const std::span<std::byte> bytes = executor.ResidentBytes(name);

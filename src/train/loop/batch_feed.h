@@ -1,5 +1,5 @@
-// BatchFeed: hands the training loop the batches of consecutive steps, read ahead by the prefetcher
-// or, without a ring, in the loop itself.
+// BatchFeed: copies the batches of consecutive steps to the inputs of a plan. The prefetcher reads
+// them ahead; without a ring they are read in the loop.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,19 @@ namespace thimble {
 
 class BatchFeed {
  public:
-  // The ring has `num_slots` slots for batches of `batch` images. It lies in the executor's
-  // residents, or, where the arena is not memory of the host, in memory that the device reads
-  // itself. Both arguments must outlive this.
+  // The ring has `num_slots` slots for batches of `batch` images. It is in the executor's residents
+  // or, if the arena is not host memory, in pinned host memory. `source` and `executor` must
+  // outlive this.
   BatchFeed(const BatchSource& source, Executor& executor, int64_t num_slots, int64_t batch);
 
-  // kFailed where the thread that reads ahead cannot be started.
+  // kFailed if the thread that reads ahead cannot be started.
   Result<void> Start(int64_t first_step, int64_t end_step);
-  // Nothing is read ahead any more.
+  // Stops reading ahead.
   void Stop() {
     if (prefetcher_) prefetcher_->Stop();
   }
-  // Enqueues the batch of the next step, whose number is `step`, as the inputs of the next run.
+  // Enqueues the copy of the next batch to the inputs of the next run. Requires that `step` is its
+  // number.
   Result<void> Next(int64_t step, const TensorView& images, const TensorView& labels);
 
  private:
@@ -41,8 +42,8 @@ class BatchFeed {
   Executor& executor_;
   std::unique_ptr<HostMemory> host_memory_;
   std::optional<Prefetcher> prefetcher_;
-  std::optional<BatchBuffer> only_slot_;  // of a feed without a ring that cannot fill the arena
-  std::optional<DeviceMark> copying_;     // behind the batch enqueued last
+  std::optional<BatchBuffer> only_slot_;  // without a ring, if the host cannot write to the arena
+  std::optional<DeviceMark> copying_;     // after the batch enqueued last
 };
 
 }  // namespace thimble

@@ -16,7 +16,7 @@ namespace {
 
 using ChangeImages = FunctionRef<void(int64_t step, std::span<uint8_t> images)>;
 
-// What image_crop_flip makes of a batch in the graph.
+// Does the same as image_crop_flip in the graph.
 void CropFlipBatch(const TrainBatches& batches, const ImageFormat& format,
                    const RandomSource& source, int64_t step, std::span<uint8_t> images) {
   const auto epoch = static_cast<uint32_t>(batches.BatchAt(step).epoch);

@@ -1,4 +1,4 @@
-// Writes images as the network will see them, for comparisons with other programs.
+// Writes images as the network sees them, for comparison with other programs.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace thimble {
 
-// A safetensors file with "images" u8 (steps, B, H, W, C) and "labels" i32 (steps, B): the first
-// steps of a training with this configuration. Requires that these are full batches.
+// Writes a safetensors file with "images" u8 (steps, B, H, W, C) and "labels" i32 (steps, B): the
+// batches of the first steps with this configuration. kBadInput if not all of them are full.
 Result<void> DumpBatches(const TrainConfig& config, const ImageData& data, int64_t num_steps,
                          const std::string& path);
 
-// A safetensors file with "images" u8 (N, H, W, C) and "labels" i32 (N): the whole data set, in
-// order, as evaluation reads it.
+// Writes a safetensors file with "images" u8 (N, H, W, C) and "labels" i32 (N): the whole data set,
+// in the order of evaluation.
 Result<void> DumpImages(const ImageDataset& dataset, const std::string& path);
 
 }  // namespace thimble

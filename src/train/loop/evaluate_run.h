@@ -1,4 +1,4 @@
-// Evaluating weights from a file, in an arena of their own.
+// Evaluates weights from a file, in an arena planned for evaluation alone.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct EvaluationRun {
   std::string json;
 };
 
-// The settings of a run, changed to evaluate it with as many images at a time as its arena held.
+// The settings of a run, changed for evaluation: the batch is the largest part that it trained.
 TrainConfig EvaluationConfig(TrainConfig run);
 
 // `part` is "train", "validation" or "test".

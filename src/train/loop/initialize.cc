@@ -41,7 +41,7 @@ Names FilterNames(const Executor& executor) {
   return filters;
 }
 
-// Adds the optimizer's state of these parameters: an update reads both.
+// Adds the optimizer state of these parameters, found as inputs of the same update.
 void AddStates(const Executor& executor, Names& filters) {
   const Names parameters = filters;
   for (const Plan& plan : executor.program().plans) {

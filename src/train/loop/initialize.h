@@ -1,4 +1,4 @@
-// The starting point of a run: random parameters, statistics, zero momentum.
+// The initial state of a run: random parameters, statistics, zero momentum.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,14 @@
 
 namespace thimble {
 
-// Fills every parameter and statistic by its rule from the seed, and all optimizer state and
+// Initializes every parameter and statistic by its rule and the seed, and all optimizer state and
 // accumulators with zeros.
 void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits, uint64_t seed);
 
-// Views of the persistent values of the program's plans as the host sees them (Executor's
-// FetchResidents and StoreResidents), in a fixed order, for files: convolution weights in PyTorch's
-// layout. `with_state` adds the optimizer's. Accumulators have nothing to say between steps.
+// Views of the persistent values of all plans, in a fixed order, for files: convolution weights get
+// PyTorch's layout. The host's copies are current after Executor::FetchResidents and take effect
+// with StoreResidents. `with_state` adds optimizer state. Without accumulators, which are unused
+// between steps.
 std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_state);
 
 }  // namespace thimble

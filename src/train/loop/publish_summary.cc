@@ -16,7 +16,7 @@ Result<void> Write(const RunFolder& folder, const TrainConfig& config, TrainSumm
 
 Result<void> PublishSummary(const RunFolder& folder, const TrainConfig& config,
                             TrainObserver& observer, TrainSummary& summary) {
-  // The second time finds the memory of the first; a third is for good measure.
+  // The second time reuses the memory of the first; the third is a reserve.
   constexpr int kTimes = 3;
   for (int time = 0; time < kTimes; ++time) {
     THIMBLE_TRY(Write(folder, config, summary));

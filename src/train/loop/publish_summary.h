@@ -1,4 +1,4 @@
-// The last thing a run does: its summary, as a file and for whoever listens.
+// The last action of a run: writes its summary and notifies the observer.
 #pragma once
 
 #include "thimble/base/result.h"
@@ -8,9 +8,9 @@
 
 namespace thimble {
 
-// Reads the process's peak, writes summary.json and tells the observer. Where telling it took more
-// memory than the run had (a report drawn in this process), all of it is done again, so that the
-// file and what the observer made of it say what the kernel says at the end.
+// Reads the process's peak, writes summary.json and calls observer.OnFinish. If that call raised
+// the peak (a report drawn in this process), does it again, so that the file and the observer have
+// the final peak.
 Result<void> PublishSummary(const RunFolder& folder, const TrainConfig& config,
                             TrainObserver& observer, TrainSummary& summary);
 

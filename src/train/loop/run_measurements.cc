@@ -34,7 +34,7 @@ Result<void> CheckMeasurements(const Executor& executor, const TrainSummary& sum
     return Failed(fmt::format("{} allocated memory {} times during steps", summary.device,
                               summary.device_allocations_in_steps));
   }
-  // Elsewhere the driver keeps books of its own on the heap.
+  // On other devices the driver allocates on the heap.
   if (executor.device().kind() != DeviceKind::kCpu) return {};
   if (summary.heap_calls_in_steps != 0 || summary.map_calls_in_steps != 0) {
     return Failed(fmt::format("memory was allocated during steps: {} heap and {} mapping calls",

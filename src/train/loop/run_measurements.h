@@ -1,4 +1,4 @@
-// What was measured while a run went on, for its summary, and the verdict on it.
+// Measurements of a run for its summary, and their check.
 #pragma once
 
 #include "thimble/base/result.h"
@@ -7,11 +7,11 @@
 
 namespace thimble {
 
-// Fills in what the executor and its device know: peaks, allocations, threads. The arena must have
-// been scanned.
+// Fills in the measurements of the executor and its device: peaks, allocations, threads. Requires
+// that the arena was scanned.
 void AddMeasurements(Executor& executor, TrainSummary& summary);
 
-// kFailed where planned and measured memory differ, or where memory was allocated during a step.
+// kFailed if planned and measured memory differ, or if memory was allocated during a step.
 Result<void> CheckMeasurements(const Executor& executor, const TrainSummary& summary);
 
 }  // namespace thimble

@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-// Nowhere if the plan has no such value.
+// Without data if the plan has no such value.
 TensorView FindView(const Executor& executor, size_t plan, const char* name) {
   const bool there = executor.program().plans[plan].graph.Find(name).valid();
   return there ? executor.View(plan, name) : TensorView{};
@@ -39,7 +39,7 @@ RunQueue::RunQueue(Executor& executor, int64_t runs_per_step)
     const TensorView& samples = ports_.back().samples;
     if (samples.data != nullptr) samples_bytes = std::max(samples_bytes, samples.size_bytes());
   }
-  // Where the host can, it writes them to their place.
+  // In host memory, they are written to the arena directly.
   if (executor.device().arena_is_host_memory()) samples_bytes = 0;
   slot_bytes_ = RoundUp(sizeof(Slot) + samples_bytes, kArenaAlignment);
   slots_ = executor.device().AllocateHost(max_runs_ * slot_bytes_);

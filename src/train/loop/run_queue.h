@@ -1,6 +1,6 @@
-// RunQueue: runs of a classifier's plans whose results are on their way. Where the device works by
-// itself, the next run is enqueued before the results of the last one are looked at, so that it
-// never waits for the host; on the CPU a run is done when it was launched.
+// RunQueue: runs of a classifier's plans in flight. On an asynchronous device the next run is
+// enqueued before the results of the last one are read, so that the device never waits for the
+// host; on the CPU, Launch returns when the run is done.
 //
 //   const PlanPorts& ports = queue.Begin(plan);   // then write the inputs
 //   queue.Set(ports.learning_rate, 0.1F);
@@ -22,9 +22,9 @@
 
 namespace thimble {
 
-// The inputs and outputs of one plan; nowhere where it has no such value. Evaluation has no
-// learning rate, an update nothing else; samples and epoch are there where something is
-// drawn (augmentation, dropout), seen where a batch is trained in parts.
+// The inputs and outputs of one plan; without data if the plan has no such value. Evaluation has no
+// learning rate, an update has nothing else; `samples` and `epoch` exist if there are random draws
+// (augmentation, dropout), `seen` if batches are trained in parts.
 struct PlanPorts {
   TensorView images;
   TensorView labels;
@@ -37,26 +37,26 @@ struct PlanPorts {
 };
 
 struct FinishedRun {
-  double loss = 0;  // both are 0 where the plan has none
+  double loss = 0;  // this and `correct` are 0 if the plan has no such output
   int64_t correct = 0;
   bool audited = false;
 };
 
 class RunQueue {
  public:
-  // There is room for as many steps as the device may have under way, each of so many runs.
+  // The capacity is as many steps as the device allows in flight, each with `runs_per_step` runs.
   // `executor` must outlive this.
   explicit RunQueue(Executor& executor, int64_t runs_per_step = 1);
 
   size_t max_runs() const { return max_runs_; }
-  // Launched and not collected.
+  // Runs launched and not collected.
   size_t size() const { return static_cast<size_t>(launched_ - collected_); }
   bool empty() const { return size() == 0; }
   bool full() const { return size() == max_runs_; }
 
   // Prepares a run. Requires that the queue is not full.
   const PlanPorts& Begin(size_t plan);
-  // Writes an input of a single number; a few per run.
+  // Writes an input that is a single number; at most six per run.
   template <class T>
   void Set(const TensorView& input, T number) {
     static_assert(sizeof(T) == sizeof(Word));
@@ -64,7 +64,7 @@ class RunQueue {
     std::memcpy(&word, &number, sizeof(word));
     SetWord(input, word);
   }
-  // Writes the input `samples`, which `fill` gets the room for. Requires that the plan has it.
+  // Writes the input `samples`: `fill` gets the buffer to fill. Requires that the plan has it.
   void SetSamples(FunctionRef<void(std::span<int32_t>)> fill);
   void Launch();
   // Waits for the oldest run. Requires that there is one.
@@ -72,7 +72,7 @@ class RunQueue {
 
  private:
   using Word = uint32_t;
-  // In memory that the device copies from and to by itself; room for samples follows.
+  // In host memory that the device can access; followed by the buffer for samples.
   struct Slot {
     std::array<Word, 6> numbers;  // what Set wrote
     float loss;
@@ -95,8 +95,8 @@ class RunQueue {
   std::vector<Launched> runs_;  // by run mod max_runs_
   int64_t launched_ = 0;
   int64_t collected_ = 0;
-  size_t plan_ = 0;         // of the run that was begun
-  size_t num_numbers_ = 0;  // that were set for it
+  size_t plan_ = 0;         // of the run being prepared
+  size_t num_numbers_ = 0;  // set for that run
 };
 
 }  // namespace thimble

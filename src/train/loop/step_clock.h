@@ -1,4 +1,4 @@
-// StepClock: how fast a run's steps are.
+// StepClock: measures the throughput of a run's steps.
 #pragma once
 
 #include <chrono>
@@ -8,9 +8,9 @@ namespace thimble {
 
 class StepClock {
  public:
-  // A step begins while none is under way; others begin where the one before ends.
+  // Call when a step starts and none is in flight; other steps start when the previous one ends.
   void Begin() { started_ = Clock::now(); }
-  // The oldest step has ended. Audited ones take longer and do not count.
+  // Call when the oldest step has ended. Audited steps take longer and do not count.
   void End(int64_t samples, bool audited) {
     const Clock::time_point now = Clock::now();
     if (!audited) {
@@ -19,7 +19,7 @@ class StepClock {
     }
     started_ = now;
   }
-  // 0 where no step counted.
+  // 0 if no step counted.
   double samples_per_second() const {
     return seconds_ > 0 ? static_cast<double>(samples_) / seconds_ : 0;
   }

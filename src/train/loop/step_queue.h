@@ -1,5 +1,5 @@
-// StepQueue: training steps whose results are on their way. A step is one run or, where the batch
-// is trained in parts, one for each part and one for the update; nothing waits between them.
+// StepQueue: training steps in flight. A step is one run or, if the batch is trained in parts, one
+// run for each part and one for the update, without waiting between them.
 //
 //   StepQueue steps(program, batches, *executor, config.prefetch);
 //   THIMBLE_TRY(steps.Start(first_step, end_step));
@@ -26,10 +26,10 @@ class StepQueue {
   StepQueue(const TrainingProgram& program, const TrainBatches& batches, Executor& executor,
             int64_t num_slots);
 
-  // The steps that will be launched are [first_step, end_step). kFailed where the thread that reads
-  // ahead cannot be started.
+  // Prepares to launch the steps [first_step, end_step). kFailed if the thread that reads ahead
+  // cannot be started.
   Result<void> Start(int64_t first_step, int64_t end_step);
-  // No more steps will be launched: nothing is read ahead, and nobody writes to the arena.
+  // Stops reading ahead: no other thread writes to the arena any more. Call after the last Launch.
   void Stop() { feed_.Stop(); }
 
   // Steps launched and not collected.
@@ -39,13 +39,13 @@ class StepQueue {
 
   // Enqueues the next step. Requires that the queue is not full.
   Result<void> Launch(double learning_rate);
-  // Waits for the oldest step: the mean loss of its samples, and how many were right.
+  // Waits for the oldest step. Returns the mean loss of its samples and the number of correct ones.
   FinishedRun Collect();
 
  private:
   Result<void> LaunchPart(int64_t part, double learning_rate);
   void LaunchUpdate(int64_t batch_samples, double learning_rate);
-  // What random draws of the part depend on: augmentation, dropout.
+  // Writes the inputs of random draws (augmentation, dropout).
   void WriteDraws(const PlanPorts& ports, int64_t part);
 
   const TrainingProgram& program_;

@@ -1,6 +1,6 @@
-// A polite end: SIGTERM, SIGINT and SIGHUP (the terminal is gone) ask the loop to stop after the
-// current step. A second one of the same kind ends the program at once. A signal that was ignored
-// when the program started, as nohup does with SIGHUP, stays ignored.
+// Graceful stop: on SIGTERM, SIGINT or SIGHUP (terminal closed) the loop stops after the current
+// step. A second signal of the same kind ends the program at once. Signals that were ignored when
+// the program started (nohup ignores SIGHUP) stay ignored.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@ namespace thimble {
 
 class StopSignal {
  public:
-  StopSignal();   // takes over the signals; at most one object at a time
-  ~StopSignal();  // gives them back
+  StopSignal();   // installs the handlers; at most one object at a time
+  ~StopSignal();  // restores the previous handlers
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
   bool requested() const { return number() != 0; }
-  // Of the first signal that came; 0 where none has.
+  // The number of the first signal received; 0 if there was none.
   int number() const;
 
  private:
@@ -25,7 +25,7 @@ class StopSignal {
   std::array<struct sigaction, kSignals.size()> before_;
 };
 
-// "SIGTERM"; "signal 10" for those that are not among the above.
+// "SIGTERM"; "signal 10" for signals other than the three above.
 std::string SignalName(int number);
 
 }  // namespace thimble

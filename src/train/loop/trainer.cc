@@ -40,7 +40,7 @@ double SecondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// One run from start to end. Members are made in the order in which they depend on each other.
+// One run from start to end. Members are set in the order of their dependencies.
 class Trainer {
  public:
   Trainer(const TrainConfig& config, const ModelFactory& make_model, const OpRegistry& ops,
@@ -58,14 +58,14 @@ class Trainer {
   }
 
  private:
-  // What decides the last bits of results: a SIMD target of the CPU, or a device with its math.
+  // Determines the last bits of results: the CPU's SIMD target, or the device with its precision.
   std::string Target() const;
   Result<void> ChooseTarget();
   Result<void> Prepare();
-  // Takes the run folder and makes sure that this is the run to go on with, if there is one.
+  // Opens the run folder and, if it contains a run, checks that it can be resumed.
   Result<void> OpenFolder();
   Result<void> CheckCheckpoint();
-  // What was said at the end of a run that has nothing left to do.
+  // The saved summary of a run that has already done all its steps.
   Result<TrainSummary> FinishedBefore();
   Result<void> StartOrResume();
   Result<void> Restore();
@@ -73,14 +73,14 @@ class Trainer {
   Result<void> Loop();
   // Enqueues the next step.
   Result<void> Launch();
-  // Whether it may be, while others are under way.
+  // Whether the next step may be enqueued now.
   bool MayLaunch() const;
-  // Waits for the oldest step under way and does what is due behind it.
+  // Waits for the oldest step in flight and does what is due after it.
   Result<void> FinishStep();
   Result<void> Collect();
   Result<void> EndEpoch();
   Result<void> CheckFinite(const char* what, double loss);
-  // Before tensors are saved: nothing that has diverged replaces a good file.
+  // Called before tensors are saved, so that diverged weights never replace a good file.
   Result<void> CheckTensors();
   Error Diverged(const std::string& what) const;
   Result<void> LogStep(double loss, double learning_rate);
@@ -100,7 +100,7 @@ class Trainer {
   }
   bool done() const { return state_.step >= schedule_span_.num_steps; }
   bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
-  // Of the step done last, from 1; --steps may end a run in the middle of one.
+  // The epoch of the last finished step, from 1; --steps may end a run within an epoch.
   int64_t epoch() const {
     const int64_t steps = schedule_span_.steps_per_epoch;
     return (state_.step + steps - 1) / steps;
@@ -111,25 +111,25 @@ class Trainer {
   const OpRegistry& ops_;
   TrainObserver& observer_;
   ImageData data_;
-  std::string cut_message_;  // said when all is checked; empty where there is nothing to say
+  std::string cut_message_;  // printed after all checks; empty if the batch was not reduced
   std::optional<TrainBatches> batches_;
   TrainingProgram program_;
   int64_t plain_arena_bytes_ = 0;
   std::optional<RunFolder> folder_;
   std::optional<MetricsFile> metrics_;
-  std::optional<CheckpointInfo> checkpoint_;  // that the run goes on from
+  std::optional<CheckpointInfo> checkpoint_;  // to resume from
   RunSettings settings_;
   std::unique_ptr<Executor> executor_;
   std::optional<StepQueue> queue_;
   Schedule schedule_;
   ScheduleSpan schedule_span_;
-  RunState state_;                  // as of the last step whose results are known
-  int64_t launched_ = 0;            // steps; those behind state_.step are under way
-  int64_t checkpoint_step_ = -1;    // of the last checkpoint; none yet
-  int64_t checked_step_ = -1;       // behind which all tensors were last seen to be finite
-  std::optional<StopSignal> stop_;  // from the very start: a run is stopped politely or not at all
+  RunState state_;                  // after the last step whose results are known
+  int64_t launched_ = 0;            // steps launched; those from state_.step on are in flight
+  int64_t checkpoint_step_ = -1;    // step of the last checkpoint; -1: none yet
+  int64_t checked_step_ = -1;       // last step after which all tensors were found to be finite
+  std::optional<StopSignal> stop_;  // set first, so that every stop is a graceful one
   Clock::time_point started_;
-  double seconds_before_ = 0;  // by earlier sessions of this run
+  double seconds_before_ = 0;  // spent by earlier sessions of this run
   StepClock step_clock_;       // of this session
 };
 
@@ -138,8 +138,8 @@ std::string Trainer::Target() const {
   return fmt::format("{}-{}", config_.device, ResolvedMath(config_));
 }
 
-// The target decides the last bits of results: a resumed run goes on with the one it has, chosen
-// before anything else. (Plans do not depend on it: scratch is sized for the largest tile.)
+// The target determines the last bits of results: a resumed run keeps its target, which is set
+// before everything else. (Plans do not depend on it: scratch is sized for the largest tile.)
 Result<void> Trainer::ChooseTarget() {
   THIMBLE_TRY(PinSimdTarget(config_.simd));
   if (!config_.resume || config_.out.empty()) return {};
@@ -164,8 +164,8 @@ Result<void> Trainer::Prepare() {
   cut_message_ = CutMessage(config_, CountsOf(data_));
   config_ = CutToData(std::move(config_), CountsOf(data_));
   THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
-  model.images.augmentation = data_.augmentation;  // a matter of the data, not of the network
-  // A file is needed again: what it is called does not find it.
+  model.images.augmentation = data_.augmentation;  // depends on the data, not on the network
+  // A model file keeps its path, which is needed to read it again.
   if (model.file_text.empty()) config_.model = model.name;
   THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
   THIMBLE_TRY(CheckTrainingBudget(config_, program_, CountsOf(data_), ops_));
@@ -232,7 +232,7 @@ Result<void> Trainer::StartOrResume() {
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed);
   if (checkpoint_) {
-    // A model file is the same by what is in it, whatever it is called by now.
+    // Model files are compared by content; the name may have changed.
     if (!program_.model.file_text.empty()) program_.model.name = checkpoint_->model;
     THIMBLE_TRY(Restore());
   } else if (!config_.init.empty()) {
@@ -242,7 +242,7 @@ Result<void> Trainer::StartOrResume() {
   return StartFiles();
 }
 
-// Everything that could be refused was: from here on the folder holds this run.
+// All checks have passed: from here on, the folder belongs to this run.
 Result<void> Trainer::StartFiles() {
   if (config_.overwrite) THIMBLE_TRY(folder_->Clear());
   THIMBLE_TRY(folder_->Remove("summary.json"));  // of a session that was stopped
@@ -251,7 +251,7 @@ Result<void> Trainer::StartFiles() {
                                              state_.metrics_checksum));
   const std::string& model_text = program_.model.file_text;
   if (!model_text.empty()) THIMBLE_TRY(folder_->KeepModelFile(model_text));
-  // Also where a run goes on: it may have got more epochs or other threads.
+  // Also for a resumed run: epochs or threads may have changed.
   THIMBLE_TRY(folder_->Write("config.toml", SealToml(ToToml(config_))));
   return folder_->Write("plan.json",
                         SealJson(ToJson(RecordOf(program_, ops_, plain_arena_bytes_))));
@@ -296,7 +296,7 @@ Result<void> Trainer::Loop() {
   return {};
 }
 
-// Evaluation and files see the weights behind a step, so none may follow it before they are done.
+// Evaluation and files use the weights after a step, so the next step must wait for them.
 bool Trainer::MayLaunch() const {
   if (queue_->empty()) return !done();
   return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_);
@@ -312,7 +312,7 @@ Result<void> Trainer::Launch() {
 Result<void> Trainer::FinishStep() {
   THIMBLE_TRY(Collect());
   if (epoch_ends(state_.step)) THIMBLE_TRY(EndEpoch());
-  // The last one is saved behind everything else: a run that has it is finished.
+  // The last checkpoint is saved after everything else, because it marks a run as finished.
   if (checkpoint_due(state_.step) && !done()) THIMBLE_TRY(SaveCheckpointNow());
   return {};
 }
@@ -332,7 +332,7 @@ Result<void> Trainer::Collect() {
 
 Result<void> Trainer::CheckFinite(const char* what, double loss) {
   if (std::isfinite(loss)) return {};
-  // Finite weights that make such a loss are as lost as others.
+  // A checkpoint of these weights is useless, even if they are finite.
   if (checkpoint_step_ == state_.step) {
     THIMBLE_ASSIGN_OR_RETURN(const std::optional<int64_t> previous,
                              ReturnToPreviousCheckpoint(folder_->checkpoint_folder()));
@@ -375,7 +375,7 @@ Result<void> Trainer::EndEpoch() {
   THIMBLE_TRY(CheckTensors());
   state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
   state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
-  // A run that --steps ended within an epoch may be resumed with more.
+  // If --steps ends the run within an epoch, the sums are needed to extend it later.
   if (at_epoch_end()) {
     state_.loss_sum = 0;
     state_.correct = state_.samples = 0;
@@ -463,17 +463,18 @@ TrainSummary Trainer::Summarize() const {
 }
 
 Result<TrainSummary> Trainer::Finish() {
-  // Epochs end with weights; a run that was stopped, or had no steps, has some too.
+  // Weights are saved at the end of each epoch; also save those of a run that was stopped or had no
+  // steps.
   if (!done() || state_.step == 0) THIMBLE_TRY(SaveWeights("weights.safetensors"));
   if (queue_) queue_->Stop();
   executor_->ScanArena();
   TrainSummary summary = Summarize();
   const Result<void> memory = CheckMeasurements(*executor_, summary);
-  // A checkpoint of the last step says that all files are there.
+  // Written before the last checkpoint, which marks all files as complete.
   summary.process_peak_bytes = ProcessPeakBytes();
   THIMBLE_TRY(folder_->Write("summary.json", SummaryJson(summary, config_)));
   if (done()) THIMBLE_TRY(SaveCheckpointNow());
-  // Without the arena, what is left to do stays below the process's peak.
+  // Frees the arena, so that the rest stays below the process's peak.
   queue_.reset();
   executor_.reset();
   THIMBLE_TRY(PublishSummary(*folder_, config_, observer_, summary));

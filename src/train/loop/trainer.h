@@ -12,7 +12,7 @@
 
 namespace thimble {
 
-// Where a run stands; enough for a progress bar.
+// The progress of a run, for a progress bar.
 struct Progress {
   int64_t step = 0;  // updates done
   int64_t num_steps = 0;
@@ -24,26 +24,25 @@ struct Progress {
   size_t arena_bytes = 0;
 };
 
-// What a run tells while it goes on.
+// Receives the events of a run.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void OnStart(const TrainingProgram& /*program*/, const std::string& /*run_folder*/) {}
   virtual void OnStep(const Progress& /*progress*/) {}
-  // Its line is in metrics.jsonl.
+  // Called after the epoch's line was written to metrics.jsonl.
   virtual void OnEpoch(const EpochReport& /*report*/) {}
   virtual void OnMessage(const std::string& /*line*/) {}
-  // The files of the run are complete and its peaks were read.
+  // Called when the files of the run are complete and its peaks were read.
   virtual void OnFinish(const TrainSummary& /*summary*/) {}
 };
 
-// Trains as configured. On success planned and measured memory agree and nothing was allocated
-// during a step; where they do not, the run folder is complete and the error says what differed.
+// Trains as configured. kFailed if planned and measured memory differ, or if memory was allocated
+// during a step: the run folder is complete, and the error describes the difference.
 Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
                            TrainObserver& observer);
 
-// The same with a network of one's own. Its name takes the place of config.model in the run's
-// files.
+// The same with a given network, whose name replaces config.model in the files of the run.
 Result<TrainSummary> Train(const TrainConfig& config, const ModelFactory& model,
                            const OpRegistry& ops, TrainObserver& observer);
 

@@ -14,8 +14,8 @@
 namespace thimble {
 namespace {
 
-// The largest number from 1 to `most` that fits, where those above one that does not fit do not
-// fit either; 0 where none does.
+// The largest number from 1 to `most` that fits; 0 if none does. Binary search: requires that
+// numbers above one that does not fit do not fit either.
 Result<int64_t> LargestThatFits(int64_t most, FunctionRef<Result<bool>(int64_t)> fits) {
   int64_t known = 0;
   int64_t too_large = most + 1;
@@ -27,7 +27,7 @@ Result<int64_t> LargestThatFits(int64_t most, FunctionRef<Result<bool>(int64_t)>
   return known;
 }
 
-// Samples of the largest part of a step, with full and last batches.
+// Samples of the largest part of a full or last batch.
 int64_t LargestPart(const TrainConfig& config, int64_t train_images) {
   const int64_t microbatch = config.microbatch == 0 ? config.batch : config.microbatch;
   const int64_t last = train_images % config.batch;
@@ -39,7 +39,8 @@ bool InParts(const TrainConfig& config) {
   return config.microbatch > 0 && config.microbatch < config.batch;
 }
 
-// Whether something was planned, and is small enough. (A limit for recompute may be out of reach.)
+// Whether planning succeeded within the budget. kDoesNotFit counts as no: a limit for recompute may
+// be unreachable. Other errors are returned.
 Result<bool> IsWithin(const Result<int64_t>& arena_bytes, int64_t budget_bytes) {
   if (arena_bytes.ok()) return *arena_bytes <= budget_bytes;
   if (arena_bytes.error().kind == ErrorKind::kDoesNotFit) return false;
@@ -51,7 +52,7 @@ Result<int64_t> ArenaOf(const PlanSizer& sizer, const TrainConfig& config) {
   return size.arena_bytes;
 }
 
-// As large a part as fits, in plans of full batches: near the truth for any data.
+// The largest part that fits in plans of full batches: a good estimate for any data.
 Result<int64_t> LargestPartWithin(const TrainConfig& config, int64_t most, const PlanSizer& sizer) {
   const PlanSizer full_batches(sizer.model(), ImageCounts{}, sizer.ops());
   return LargestThatFits(most, [&](int64_t part) -> Result<bool> {
@@ -62,11 +63,11 @@ Result<int64_t> LargestPartWithin(const TrainConfig& config, int64_t most, const
   });
 }
 
-// No larger batch has parts of at most `part` samples.
+// The largest batch whose parts have at most `part` samples.
 int64_t LargestBatchInParts(const TrainConfig& config, int64_t part) {
   if (!InParts(config)) return part;
   if (part >= config.microbatch) return config.batch;
-  // k parts hold more than k - 1 microbatches, or they would be fewer.
+  // k parts have more samples than k - 1 microbatches, otherwise there would be fewer parts.
   const int64_t most_parts = (config.microbatch - 1) / (config.microbatch - part);
   return std::max(most_parts * part, config.microbatch);
 }
@@ -76,7 +77,7 @@ std::string Text(const Advice& advice) {
                      advice.exactness.empty() ? "" : ", ", advice.exactness);
 }
 
-// Tries options one by one and, where none fits, all together.
+// Tries options one by one and, if none fits, all together.
 class Adviser {
  public:
   using ArenaOf = std::function<Result<int64_t>(const TrainConfig&)>;
@@ -157,8 +158,8 @@ Result<void> TryMicrobatch(const TrainConfig& config, const PlanSizer& sizer, Ad
   return TryOffer({FindLever("microbatch"), std::to_string(microbatch)}, config, sizer, adviser);
 }
 
-// As plan's table of savings: the first value of the lever that can be planned, alone and with what
-// was tried before.
+// As in the table of savings: the first value of the lever that can be planned, alone and together
+// with the options tried before.
 std::optional<LeverOffer> FirstThatPlans(const Lever& lever, const TrainConfig& config,
                                          const Adviser& adviser) {
   return FirstOffer(lever, config, [&](const LeverOffer& offer) {
@@ -188,14 +189,14 @@ Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& s
   const int64_t images = sizer.counts().train;
   THIMBLE_ASSIGN_OR_RETURN(const int64_t estimate,
                            LargestPartWithin(config, LargestPart(config, images), sizer));
-  // One more than should fit: then the answer does not rest on the estimate.
+  // One more than should fit, so that the result does not depend on the estimate.
   int64_t part_limit = estimate + 1;
   TrainConfig tried = config;
   for (; tried.batch >= lowest; --tried.batch) {
     tried.batch = std::min(tried.batch, LargestBatchInParts(config, part_limit));
     if (tried.batch < lowest) break;
     const int64_t part = LargestPart(tried, images);
-    // As a whole, a batch of one microbatch needs no sums of gradients.
+    // A batch of a single microbatch needs no sums of gradients, so it is planned in any case.
     if (InParts(tried) && part > part_limit) continue;
     THIMBLE_ASSIGN_OR_RETURN(const bool within,
                              IsWithin(ArenaOf(sizer, tried), config.budget_bytes));
@@ -213,7 +214,7 @@ Result<BudgetAdvice> AdviseTraining(const TrainConfig& config, const PlanSizer& 
     THIMBLE_TRY(adviser.Try(fmt::format("--batch {}", batch),
                             [=](TrainConfig& asked) { asked.batch = batch; }));
   }
-  // Of two levers another value than the first is known to be the best.
+  // For two levers the best value is known; it is not the first one worth trying.
   for (const Lever* lever : Levers()) {
     if (lever->name == "microbatch") {
       THIMBLE_TRY(TryMicrobatch(config, sizer, adviser));

@@ -1,5 +1,5 @@
-// BudgetAdvice: what would make a plan fit that does not. Every piece of advice was planned, so it
-// holds when it is followed.
+// BudgetAdvice: options that would make a plan fit the budget. Each was planned, so that following
+// the advice gives the stated arena.
 #pragma once
 
 #include <cstdint>
@@ -14,39 +14,39 @@
 
 namespace thimble {
 
-// Options to add to those that were given, or to take the place of the same ones.
+// Options to add to the given ones; they replace the same options.
 struct Advice {
   std::string options;  // "--batch 60"; "--microbatch 1 --recompute optimal"
   int64_t arena_bytes = 0;
-  std::string exactness;  // of a technique that changes results; empty otherwise
+  std::string exactness;  // if the options change results; empty otherwise
 };
 
 struct BudgetAdvice {
-  // Each one fits. Where no single option does, all options together, if these fit.
+  // Each entry fits. If no single option fits: all options together, if these fit.
   std::vector<Advice> fitting;
-  // Where nothing fits: the options with the smallest arena that was found.
+  // If nothing fits: the options with the smallest arena found.
   std::optional<Advice> smallest;
-  int64_t largest_batch = 0;  // of training, see LargestBatchWithin
+  int64_t largest_batch = 0;  // for training: LargestBatchWithin
 };
 std::string ToString(const BudgetAdvice& advice);
 
-// For a training whose arena is larger than config.budget_bytes: a smaller --batch, or another
-// value of each lever. Plans some twenty times.
+// Advice for training with an arena larger than config.budget_bytes: a smaller --batch, or another
+// value of each lever. Makes about twenty plans.
 Result<BudgetAdvice> AdviseTraining(const TrainConfig& config, const PlanSizer& sizer);
 
-// For an evaluation of so many images: a smaller --batch, fewer --threads, and the levers
-// that are not of training alone.
+// Advice for evaluating `num_images` images: a smaller --batch, fewer --threads, and the levers
+// that are not training_only.
 Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const ImageSpec& images,
                                       int64_t num_images, const OpRegistry& ops);
 
 // The largest batch up to config.batch whose arena, planned as configured and for the same data, is
-// within the budget; 0 where none is. Batches below --microbatch or --bn-group do not count: they
-// would be refused. Arenas grow with the samples of the largest part of a batch, but for a few
-// bytes of placement: between the answer and config.batch, batches whose largest part is larger
-// than one that did not fit are not planned.
+// within the budget; 0 if there is none. Batches below --microbatch or --bn-group do not count:
+// they would be rejected. Assumes that arenas grow with the samples of the largest part of a batch
+// (true except for a few bytes of placement): batches whose largest part is larger than one that
+// did not fit are not planned.
 Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& sizer);
 
-// CheckBudget with advice.
+// CheckBudget with advice in the error.
 Result<void> CheckTrainingBudget(const TrainConfig& config, const TrainingProgram& planned,
                                  const ImageCounts& counts, const OpRegistry& ops);
 Result<void> CheckEvaluationBudget(const TrainConfig& config, const TrainingProgram& planned,

@@ -1,4 +1,4 @@
-// LeverOffer: a value of a lever that may make the arena smaller, to be tried by planning with it.
+// LeverOffer: a value of a lever that may make the arena smaller; planning shows whether it does.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,7 @@ struct LeverOffer {
   void Ask(TrainConfig& config) const;
 };
 
-// The first value that is worth trying for this configuration and `works`; nothing where there is
-// none.
+// The first value worth trying for this configuration that `works`; nullopt if there is none.
 std::optional<LeverOffer> FirstOffer(const Lever& lever, const TrainConfig& config,
                                      FunctionRef<bool(const LeverOffer&)> works);
 

@@ -1,4 +1,4 @@
-// PlanSizer: plans configurations of one network for the same data and keeps only what they need.
+// PlanSizer: plans configurations of one network for the same data and keeps only their sizes.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace thimble {
 struct PlanSize {
   int64_t arena_bytes = 0;
   int64_t step_flops = 0;
-  size_t nodes = 0;  // of the first plan's graph
+  size_t nodes = 0;  // in the graph of the first plan
 };
 
-// Nodes of a training graph for which optimal recompute is found in a fraction of a second;
-// wrn-28-2 has 252, and up to twice as many where values are rebuilt.
+// Up to this many nodes of a training graph, optimal recompute is found in a fraction of a second.
+// wrn-28-2 has 252, and up to twice as many with recompute.
 inline constexpr size_t kQuicklySearched = 800;
 
 class PlanSizer {
@@ -34,10 +34,10 @@ class PlanSizer {
   const ImageCounts& counts() const { return counts_; }
   const OpRegistry& ops() const { return ops_; }
 
-  // The arena is that of MakeTrainingProgram, to the byte; passes that save nothing are left out.
-  // What was asked before is remembered.
+  // The arena is exactly that of MakeTrainingProgram; passes that save no bytes are left out.
+  // Results are cached.
   Result<PlanSize> Of(TrainConfig config) const;
-  // How exact a run with this configuration's value of a lever is.
+  // How exact a run is with the configuration's value of this lever.
   Result<std::string> ExactnessOf(const Lever& lever, const TrainConfig& config) const;
 
  private:

@@ -13,7 +13,7 @@ struct Offer {
   std::string exactness;
 };
 
-// Whether it can be planned, with the other offers taken or not.
+// Whether the offer can be planned, alone and together with the other offers.
 bool CanBePlanned(const LeverOffer& offer, TrainConfig config, const std::vector<Offer>& others,
                   const PlanSizer& sizer) {
   offer.Ask(config);
@@ -22,7 +22,7 @@ bool CanBePlanned(const LeverOffer& offer, TrainConfig config, const std::vector
   return sizer.Of(config).ok();
 }
 
-// Of each lever that saves bytes, the first value that is worth trying.
+// The first value worth trying of each lever that saves bytes.
 Result<std::vector<Offer>> Offers(const TrainConfig& config, const PlanSizer& sizer) {
   std::vector<Offer> offers;
   for (const Lever* lever : Levers()) {
@@ -38,14 +38,14 @@ Result<std::vector<Offer>> Offers(const TrainConfig& config, const PlanSizer& si
   return offers;
 }
 
-// What every plan has to save bytes, unless it is left out.
+// The techniques that save bytes and are applied unless left out.
 std::vector<TechniqueInfo> AlwaysSaving() {
   std::vector<TechniqueInfo> always = AlwaysDone();
   std::erase_if(always, [](const TechniqueInfo& done) { return !done.saves_bytes; });
   return always;
 }
 
-// A limit for recompute may be out of reach with passes left out: then as small as can be.
+// A limit for recompute may be unreachable if passes are left out; then uses the smallest arena.
 Result<PlanSize> SizeOf(const PlanSizer& sizer, TrainConfig config) {
   auto size = sizer.Of(config);
   if (size.ok() || size.error().kind != ErrorKind::kDoesNotFit) return size;
@@ -76,7 +76,7 @@ Result<void> FindAlways(const PlanSizer& sizer, const TrainConfig& asked, Saving
 Result<void> FindOffered(const PlanSizer& sizer, const std::vector<Offer>& offers,
                          const TrainConfig& asked, Savings& savings) {
   savings.together_arena_bytes = savings.asked_arena_bytes;
-  // With all offers but one, or with all.
+  // With all offers except `left_out`; with all if that is offers.size().
   const auto without = [&](size_t left_out) {
     TrainConfig config = asked;
     for (size_t i = 0; i < offers.size(); ++i) {
@@ -114,7 +114,7 @@ Result<Savings> FindSavings(const TrainConfig& config, const PlanSizer& sizer) {
   return savings;
 }
 
-// In the parts that were asked for, in those that are offered, and sample by sample.
+// With the requested microbatch, with 10 (as offered) and with 1.
 Result<std::vector<SmallestArena>> FindSmallestArenas(const TrainConfig& config,
                                                       const PlanSizer& sizer) {
   std::vector<SmallestArena> arenas;

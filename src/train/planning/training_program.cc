@@ -32,7 +32,7 @@ BatchSizes SizesOf(int64_t images, int64_t batch) {
   return sizes;
 }
 
-// In the arena where the host can write to it; for a GPU the ring is memory of the host.
+// In the arena if the host can write to it; for a GPU the ring is in host memory.
 std::vector<Resident> PrefetchRing(const TrainConfig& config, int64_t batch,
                                    const ImageSpec& images) {
   const int64_t slots = DeviceOf(config) == DeviceKind::kCpu ? config.prefetch : 0;
@@ -47,7 +47,7 @@ std::vector<Resident> PrefetchRing(const TrainConfig& config, int64_t batch,
   return ring;
 }
 
-// The passes among the techniques that are left out.
+// The planner's passes among the techniques to leave out. kBadInput for unknown names.
 Result<std::set<std::string>> SkippedPasses(const std::set<std::string>& without) {
   std::set<std::string> known;
   for (const TechniqueInfo& always : AlwaysDone()) known.emplace(always.name);
@@ -71,7 +71,7 @@ Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
   if (options.device == DeviceKind::kCpu) {
     options.limits.threads = ResolvedThreads(config);
   } else {
-    // Plans are the same on every machine, whatever its host has.
+    // A constant, so that plans do not depend on the cores of the host.
     constexpr size_t kThreadsOfAGpu = 16;
     options.limits.scratch_bytes_per_thread *= kThreadsOfAGpu;
     if (ResolvedMath(config) == "fp32") options.kernel_options.insert("fp32");
@@ -86,7 +86,7 @@ ImageSpec MakeSpec(const ImageFormat& format, Augmentation augmentation) {
           format.mean,   format.std,   augmentation};
 }
 
-// The forward graphs of a network, and how what they keep begins.
+// Makes the forward graphs of a network; stores how its persistent values are initialized.
 class ForwardMaker {
  public:
   ForwardMaker(const TrainConfig& config, TrainingProgram& program, const OpRegistry& ops)

@@ -18,7 +18,7 @@ MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor, size_t 
   Make<int32_t>(kLabelsInput, [&](size_t i) { return static_cast<int32_t>(i % classes); });
   Make<int32_t>(kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
   Make<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
-  // Small, so that weights stay ordinary numbers however many steps are run.
+  // Small, so that weights stay finite however many steps are run.
   Make<float>(kLearningRateInput, [](size_t) { return 0.01F; });
   if (!HasInput(kSeenInput)) return;
   seen_ = executor.device().AllocateHost(2 * sizeof(int32_t));

@@ -1,5 +1,5 @@
-// MadeBatch: made-up images, labels and numbers for the inputs of a training plan. For runs that
-// measure memory and time: neither depends on what the images show.
+// MadeBatch: synthetic images, labels and numbers as inputs of a training plan, for measuring
+// memory and time, which do not depend on the content of images.
 #pragma once
 
 #include <memory>
@@ -14,32 +14,32 @@ namespace thimble {
 
 class MadeBatch {
  public:
-  // For the inputs that this plan has. `executor` runs that program and must outlive this.
+  // Makes all inputs of this plan. `executor` runs that program and must outlive this.
   MadeBatch(const TrainingProgram& program, Executor& executor, size_t plan);
 
-  // Enqueues all inputs, in front of a run: the plan may have reused their bytes. Where a batch is
-  // trained in parts, a run with `first_part` begins a new one.
+  // Enqueues all inputs. Call before each run: the plan may have reused their bytes. If batches are
+  // trained in parts, a run with `first_part` starts a new batch.
   void Write(bool first_part = true) const;
 
  private:
-  // An input of the plan and the numbers it gets, in memory that the device reads itself.
+  // An input of the plan and its content, in host memory that the device can access.
   struct MadeInput {
     TensorView view;
     std::unique_ptr<HostMemory> numbers;
   };
 
   bool HasInput(std::string_view name) const;
-  // Nothing where the plan has no such input.
+  // Does nothing if the plan has no such input.
   template <class T>
   void Make(std::string_view name, FunctionRef<T(size_t index)> number);
 
   Executor& executor_;
   size_t plan_;
   std::vector<MadeInput> inputs_;
-  std::unique_ptr<HostMemory> seen_;  // 0 and another number; none where there are no parts
+  std::unique_ptr<HostMemory> seen_;  // 0 and 1; nullptr if batches are not split
 };
 
-// The runs of a training step with a full batch, on made-up images: one, or one for each part and
+// The runs of a training step with a full batch of synthetic images: one, or one for each part and
 // one for the update.
 class MadeStep {
  public:
@@ -51,7 +51,7 @@ class MadeStep {
   size_t plan(size_t index) const { return plans_[index].plan; }
   int64_t runs(size_t index) const { return plans_[index].runs; }
 
-  // Makes a run of plan(index) ready: prepares it and enqueues its inputs.
+  // Prepares a run of plan(index) and enqueues its inputs.
   void Prepare(size_t index, bool first_part) const;
   // Calls run(index, first_part) for each run of a step, in order.
   void ForEachRun(FunctionRef<void(size_t index, bool first_part)> run) const;
@@ -69,7 +69,7 @@ class MadeStep {
   std::vector<PlanRuns> plans_;
 };
 
-// Fills the prefetch ring, if the arena has one, as batches read ahead would.
+// Fills the prefetch ring, if the arena has one, as if batches had been read ahead.
 void FillPrefetchRing(Executor& executor);
 
 }  // namespace thimble

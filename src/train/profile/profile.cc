@@ -10,7 +10,7 @@
 namespace thimble {
 namespace {
 
-// A step of one of the programs, in all its runs of a training step.
+// A step of one of the plans, over all runs of that plan in a training step.
 struct ProfiledStep {
   const StepRecord& record;
   int64_t runs;

@@ -1,9 +1,8 @@
-// Profile: what a few real training steps showed, beside what was planned for them. A plain value;
-// report/ prints it.
+// Profile: measurements of a few training steps next to the plan. A plain value; report/ prints it.
 //
 // Memory: the holdings of the plan, and the same list with the bytes that were found in use. Both
-// are added up by the same accounting, so every category, layer and step has both numbers. Time:
-// steps of the program one by one in some runs, and whole runs without any clock between.
+// are summed by the same accounting, so every category, layer and step has both numbers. Time: in
+// some runs each op is timed, in others only the whole run.
 #pragma once
 
 #include <cstdint>
@@ -17,43 +16,43 @@
 
 namespace thimble {
 
-// A plan of a training step beside the main one: parts of another size, or the update behind them.
+// A further plan of a training step: parts of another size, or the update after the parts.
 struct OtherPlan {
   PlanRecord record;
   std::vector<Holding> measured_holdings;  // as record.holdings, with the bytes in use
-  std::vector<double> op_seconds;          // by step of the program, in one run
+  std::vector<double> op_seconds;          // by step of the plan, in one run
 };
 
 struct Profile {
   std::string model;
   int64_t batch = 0;
   std::string device_name;
-  std::string target;  // what the kernels were compiled for or compute in: "AVX2", "tf32"
+  std::string target;  // SIMD target or precision of the kernels: "AVX2", "tf32"
   int threads = 1;     // of the CPU
 
-  // Of training with a full batch or, where that has parts, with the first of them, which ran
-  // record.runs_per_step times in each step.
+  // The main plan: training with a full batch or, if that is split, with its first part. It runs
+  // record.runs_per_step times per step.
   PlanRecord record;
   std::vector<Holding> measured_holdings;  // as record.holdings, with the bytes in use
-  std::vector<OtherPlan> others;           // that ran, too
+  std::vector<OtherPlan> others;           // the further plans of a step
 
   size_t arena_bytes = 0;          // planned for all plans of the program
-  size_t allocated_bytes = 0;      // the arena that there was
-  size_t planned_peak_bytes = 0;   // end of the highest buffer of the plan
-  size_t measured_peak_bytes = 0;  // highest address that was in use
+  size_t allocated_bytes = 0;      // size of the allocated arena
+  size_t planned_peak_bytes = 0;   // end of the highest buffer in the plan
+  size_t measured_peak_bytes = 0;  // highest address found in use
 
-  std::vector<std::string> faults;  // of the audit
+  std::vector<std::string> faults;  // found by the audit
   int64_t heap_calls_in_steps = 0;
   int64_t map_calls_in_steps = 0;
   int64_t device_allocations_in_steps = 0;
-  bool host_may_allocate = false;  // on a GPU, whose driver keeps books of its own on the heap
+  bool host_may_allocate = false;  // true for a GPU, whose driver allocates on the heap
 
-  std::vector<std::vector<double>> timed_runs;  // seconds, by run and step of the main program
-  std::vector<double> op_seconds;               // by step of the program: the median of these
-  double step_seconds = 0;                      // of a whole training step: the median
+  std::vector<std::vector<double>> timed_runs;  // seconds by run and step of the main plan
+  std::vector<double> op_seconds;               // median of timed_runs by step of the plan
+  double step_seconds = 0;                      // median of whole training steps
 
   double images_per_second() const { return static_cast<double>(batch) / step_seconds; }
-  // Arithmetic of a whole training step.
+  // Floating-point operations of a whole training step.
   int64_t step_flops() const;
 };
 
@@ -76,7 +75,7 @@ std::vector<OpProfile> ByOp(const Profile& profile);
 // The sum of all ops, called "all".
 OpProfile Total(const std::vector<OpProfile>& ops);
 
-// What belongs to one layer: bytes at the planned peak, time and arithmetic of its ops.
+// One layer: bytes at the planned peak, time and arithmetic of its ops.
 struct LayerProfile {
   LayerRecord planned;
   CategoryBytes measured{};
@@ -87,10 +86,10 @@ struct LayerProfile {
 // In the order of plan/layer_record.h.
 std::vector<LayerProfile> ByLayer(const Profile& profile);
 
-// Everything in which the runs differ from the plan, one line each, the measured values first.
-// Empty if all is well.
+// All differences between runs and plan, one line each, those of single values first. Empty if
+// there are none.
 std::vector<std::string> DifferencesOf(const Profile& profile);
-// kFailed with their number and the first of them, if there are any.
+// kFailed, with the first difference and their number, if there are any.
 Result<void> CheckProfile(const Profile& profile);
 
 }  // namespace thimble

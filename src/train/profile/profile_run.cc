@@ -20,14 +20,14 @@ double Median(std::vector<double> numbers) {
   return *middle;
 }
 
-// Runs training steps with full batches again and again.
+// Runs training steps with full batches repeatedly.
 class StepRunner {
  public:
   StepRunner(const TrainingProgram& program, Executor& executor)
       : executor_(executor), step_(program, executor), measured_buffers_(step_.num_plans()) {}
 
   const MadeStep& step() const { return step_; }
-  // What the audit found in the buffers of plan `index` of the step.
+  // Bytes that the audit found in use in each buffer of plan `index` of the step.
   const std::vector<size_t>& measured_buffers(size_t index) const {
     return measured_buffers_[index];
   }
@@ -51,7 +51,7 @@ class StepRunner {
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
-  // Seconds by plan and step of its program, in the mean of its runs.
+  // Seconds by plan and op, each the mean over the plan's runs.
   std::vector<std::vector<double>> TimeOps() {
     std::vector<std::vector<double>> seconds;
     for (size_t index = 0; index < step_.num_plans(); ++index) {
@@ -67,8 +67,8 @@ class StepRunner {
 
  private:
   void TimeOne(size_t index, bool first_part, std::span<double> seconds) {
-    // A device that works by itself gets something to do meanwhile, so that no op waits for the
-    // host, which launches them one by one here.
+    // Keeps an asynchronous device busy first, so that no op waits for the host, which launches ops
+    // one by one here.
     constexpr int kRunsAhead = 4;
     if (executor_.device().runs_in_flight() > 1) {
       for (int run = 0; run < kRunsAhead; ++run) {
@@ -132,7 +132,7 @@ void Describe(const TrainConfig& config, const TrainingProgram& program, const S
   profile.host_may_allocate = !on_cpu;
 }
 
-// Scans the arena and takes down what the audit found in it and in the first runs.
+// Scans the arena and stores what the audit found in it and in the first runs.
 void TakeMeasurements(const StepRunner& runner, Executor& executor, Profile& profile) {
   executor.ScanArena();
   const MemoryAudit& audit = executor.audit();
@@ -170,7 +170,7 @@ Profile RunProfile(const TrainConfig& config, const TrainingProgram& program, in
   FillPrefetchRing(executor);
   StepRunner runner(program, executor);
   Describe(config, program, runner, ops, executor, profile);
-  // The first run is audited; in the second one a device may record what it repeats ever after.
+  // The first run is audited; in the second one a device may record a graph for later runs.
   runner.Run();
   runner.Run();
   Time(runner, repeat, profile);

@@ -1,5 +1,4 @@
-// Runs a few steps of the training plan on made images and measures what they use and how long
-// they take.
+// Runs a few training steps on synthetic images and measures their memory and time.
 #pragma once
 
 #include "thimble/exec/executor.h"
@@ -9,14 +8,14 @@
 
 namespace thimble {
 
-// The first run is audited: each buffer and resident is measured. Then `repeat` runs are timed step
-// by step and as many as a whole. Nothing is written to files, and none of the data set is read.
-// kDoesNotFit where the arena is above the budget, before anything is allocated.
+// The first run is audited: each buffer and resident is measured. Then `repeat` runs are timed as a
+// whole, and as many op by op. Writes no files and does not read the data set. kDoesNotFit, before
+// anything is allocated, if the arena is above the budget.
 // Requires repeat >= 1 and a program planned with `ops` for this configuration.
 Result<Profile> RunProfile(const TrainConfig& config, const TrainingProgram& program, int repeat,
                            const OpRegistry& ops);
 
-// The same with this executor of the program, whose plans have not run yet.
+// The same with an executor of the program whose plans have not run yet.
 Profile RunProfile(const TrainConfig& config, const TrainingProgram& program, int repeat,
                    const OpRegistry& ops, Executor& executor);
 

@@ -21,7 +21,7 @@ TEST(Levers, AreComplete) {
   for (const Lever* lever : Levers()) {
     EXPECT_TRUE(names.insert(lever->name).second) << lever->name;
     EXPECT_FALSE(lever->takes.empty() || lever->help.empty() || lever->what.empty()) << lever->name;
-    // The plain plan's value is a valid value of the lever, and changes no bit.
+    // The plain value is a valid value of the lever and gives the same bits.
     if (lever->check && !lever->plain.empty()) {
       EXPECT_TRUE(lever->check(lever->plain).ok()) << lever->name;
     }

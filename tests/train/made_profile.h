@@ -61,7 +61,7 @@ inline Profile MadeProfile() {
   return profile;
 }
 
-// The same, where one word more of "z" was in use than planned.
+// The same, but one word more of "z" is in use than planned.
 inline Profile ProfileWithDifference() {
   Profile profile = MadeProfile();
   profile.measured_holdings[3].size_bytes += 4;

@@ -50,7 +50,7 @@ Result<int64_t> NumberOf(const SafetensorsReader& file, const char* key) {
 }
 
 Result<CheckpointInfo> InfoOf(const SafetensorsReader& file) {
-  // First of all: a newer format may have changed anything else.
+  // Checked first, because a newer format may have changed everything else.
   THIMBLE_ASSIGN_OR_RETURN(const int64_t version, NumberOf(file, kVersionKey));
   if (version != kCheckpointVersion) {
     return BadInput(fmt::format(
@@ -81,7 +81,7 @@ Result<OpenCheckpoint> OpenFile(const std::string& path) {
 
 std::string PreviousPath(const std::string& folder) { return folder + "/previous.safetensors"; }
 
-// Opens the folder's checkpoint. Where it is damaged, the error offers the one before it.
+// Opens the folder's checkpoint. If it is damaged, the error suggests the previous one.
 Result<OpenCheckpoint> Open(const std::string& folder) {
   const std::string path = CheckpointPath(folder);
   auto opened = OpenFile(path);

@@ -1,7 +1,7 @@
-// Checkpoints: all that a run needs to go on, in one file "state.safetensors" of a folder. Tensors
-// are its tensors, everything else its metadata, and a checksum covers all of it. The checkpoint is
-// valid until the next one is complete, so a run may be killed at any moment; then it stays as
-// "previous.safetensors", for the day when the newer one turns out to be damaged.
+// Checkpoints: everything a run needs to continue, in the file "state.safetensors" of a folder: its
+// tensors, everything else as metadata, and a checksum of the whole. A checkpoint stays valid until
+// the next one is complete, so a run may be killed at any moment. It is then kept as
+// "previous.safetensors", in case the newer one is damaged.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@
 
 namespace thimble {
 
-// Raised when older programs can no longer read what is written.
+// Incremented when older versions can no longer read the format.
 inline constexpr int kCheckpointVersion = 2;
 
-// What a checkpoint says beside its tensors. All strings must be UTF-8.
+// The metadata of a checkpoint. All strings must be UTF-8.
 struct CheckpointInfo {
   int format_version = kCheckpointVersion;  // SaveCheckpoint always writes the current one
   std::string model;                        // "wrn-28-2"
   int64_t step = 0;                         // updates done; not negative
   // Results are the same bits only on the same target: a SIMD target of the CPU, or "cuda-tf32".
   std::string simd_target;
-  std::string settings_json;  // what a resumed run must agree with (run_settings.h)
-  std::string progress_json;  // where the run stands (run_state.h); neither is looked into here
+  std::string settings_json;  // settings that a resumed run must have (run_settings.h); opaque here
+  std::string progress_json;  // progress of the run (run_state.h); opaque here
 
   friend bool operator==(const CheckpointInfo&, const CheckpointInfo&) = default;
 };
@@ -33,20 +33,20 @@ struct CheckpointInfo {
 // The file that holds the checkpoint of `folder`.
 std::string CheckpointPath(const std::string& folder);
 
-// Makes the folder if needed, replaces its checkpoint and keeps the one before it.
+// Creates the folder if needed, replaces its checkpoint and keeps the previous one.
 Result<void> SaveCheckpoint(const std::string& folder, const CheckpointInfo& info,
                             std::span<const StoredTensor> tensors);
 
-// Puts the checkpoint before the last one back in its place and returns its step; nullopt, with
-// nothing done, where there is none that is intact.
+// Replaces the checkpoint by the previous one and returns the step of that; nullopt, with nothing
+// changed, if there is no intact previous one.
 Result<std::optional<int64_t>> ReturnToPreviousCheckpoint(const std::string& folder);
 
-// nullopt if the folder has no checkpoint or does not exist. kBadInput if there is one that is
-// damaged or of another format; the message offers the one before it where that is intact.
+// nullopt if the folder has no checkpoint or does not exist. kBadInput if the checkpoint is damaged
+// or has another format version; the message suggests the previous one if that is intact.
 Result<std::optional<CheckpointInfo>> ReadCheckpointInfo(const std::string& folder);
 
-// Fills the views. kBadInput, with the views untouched, if there is no checkpoint, it belongs to
-// another model than `model`, or its tensors are not exactly these.
+// Fills the views. kBadInput, with the views unchanged, if there is no checkpoint, its model is not
+// `model`, or its tensors are not exactly these.
 Result<CheckpointInfo> LoadCheckpoint(const std::string& folder, const std::string& model,
                                       std::span<const StoredTensor> tensors);
 

@@ -38,7 +38,7 @@ void AddEvaluation(Json& json, const std::string& prefix, const Evaluation& eval
   json[prefix + "_accuracy"] = evaluation.accuracy;
 }
 
-// Members with their names, the same for both directions.
+// Calls visit(name, member) for every member, for both reading and writing.
 template <class Summary, class Visit>
 void VisitSummary(Summary& summary, const Visit& visit) {
   visit("run_folder", summary.run_folder);
@@ -82,7 +82,7 @@ void VisitSummary(Summary& summary, const Visit& visit) {
   visit("version", summary.version);
 }
 
-// All whole numbers of a summary are counts or sizes.
+// All integers of a summary are counts or sizes.
 template <class T>
 bool Convert(const Json& json, T& member) {
   if constexpr (std::integral<T>) return FromJson(json, member) && member >= T{};
@@ -94,7 +94,7 @@ const char* Expected(const T& member) {
   return ExpectedOf(member);
 }
 
-// Runs that are older than these have summaries without them.
+// Members that summaries of older versions do not have.
 bool MayBeMissing(std::string_view name) {
   return name == "command" || name == "version" || name == "stop_signal" || name == "num_steps" ||
          name == "metrics_bytes" || name == "metrics_checksum" || name == "continue_command";

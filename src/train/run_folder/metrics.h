@@ -13,10 +13,10 @@ std::string StepMetrics(int64_t step, double loss, double learning_rate);
 std::string EpochMetrics(const EpochReport& report, int64_t step);
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config);
 
-// Far beyond what SummaryJson writes.
+// Far more than SummaryJson writes.
 inline constexpr int64_t kMaxSummaryBytes = 1 << 20;
-// What SummaryJson wrote, without the configuration. Distrusts the text: an error says which member
-// is wrong and what was expected.
+// Reads the output of SummaryJson, without the configuration. The text is untrusted: kBadInput
+// names the first wrong member and what was expected.
 Result<TrainSummary> SummaryFromJson(std::string_view text);
 
 }  // namespace thimble

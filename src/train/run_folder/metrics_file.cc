@@ -15,7 +15,7 @@
 namespace thimble {
 namespace {
 
-// The checksum of the file's first bytes. Requires that it has them.
+// The checksum of the file's first `size_bytes` bytes. Requires that it has that many.
 Result<Crc64> ChecksumOf(const FileReader& file, int64_t size_bytes) {
   std::array<std::byte, 16 << 10> buffer;
   Crc64 checksum;
@@ -97,7 +97,7 @@ Result<void> MetricsFile::Append(std::string line) {
 }
 
 Result<void> MetricsFile::Sync() const {
-  // Where a file cannot be synced (a special file system), its lines are as safe as they can be.
+  // Some special files and file systems do not support fsync: that is not an error.
   if (fsync(descriptor_) == 0 || errno == EINVAL || errno == ENOTSUP) return {};
   return Failure();
 }

@@ -1,6 +1,6 @@
-// MetricsFile: metrics.jsonl while a run writes it. It grows line by line and is never replaced, so
-// checkpoints remember how long it was and its checksum: a run that goes on first makes sure that
-// these lines are still what they were.
+// MetricsFile: metrics.jsonl while a run writes it. It grows line by line and is never replaced.
+// Checkpoints record its size and checksum, so that a resumed run can check that these lines are
+// unchanged.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@ namespace thimble {
 
 class MetricsFile {
  public:
-  // Opens the file with its first `size_bytes` bytes and drops the rest, which will be written
-  // again. kBadInput, with the file as it was, where these bytes are not those of `checksum`. A
-  // file that is missing starts empty.
+  // Opens the file and truncates it to `size_bytes`; the lines after that will be written again.
+  // kBadInput, with the file unchanged, if it is shorter or the checksum of these bytes is not
+  // `checksum`. A missing file starts empty.
   static Result<MetricsFile> Open(const std::string& path, int64_t size_bytes, uint64_t checksum);
   MetricsFile(MetricsFile&& other) noexcept;
   MetricsFile& operator=(MetricsFile&& other) noexcept;
   ~MetricsFile();
 
   Result<void> Append(std::string line);  // without the newline
-  // All lines so far outlast a power failure.
+  // Flushes all lines to disk, so that they survive a power failure.
   Result<void> Sync() const;
 
   int64_t size_bytes() const { return size_bytes_; }

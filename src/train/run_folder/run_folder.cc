@@ -29,7 +29,7 @@ bool Exists(const std::string& path) {
   return stat(path.c_str(), &info) == 0;
 }
 
-// Options of a model are separated by what other programs take for something else in a path.
+// Replaces the separators of model options, which have other meanings in paths.
 std::string WithoutSeparators(std::string name) {
   for (char& c : name) {
     if (c == ':' || c == ',' || c == '=') c = '-';
@@ -42,7 +42,7 @@ std::string NumberedName(const TrainConfig& config, int number) {
   return fmt::format("runs/{}-{}-{}", WithoutSeparators(ModelName(config.model)), data, number);
 }
 
-// Makes the folder and its parents, and remembers those that were missing, the deepest first.
+// Creates the folder and its parents. `made` gets those that were missing, the deepest first.
 Result<void> MakeMissing(const std::string& path, std::vector<std::string>& made) {
   std::vector<std::string> missing;
   for (std::filesystem::path folder = path; !folder.empty() && !Exists(folder);
@@ -55,7 +55,7 @@ Result<void> MakeMissing(const std::string& path, std::vector<std::string>& made
   return {};
 }
 
-// A sealed file is what it was when it was written.
+// Checks that a sealed file has not changed since it was written.
 Result<void> CheckSealOf(const std::string& path, int64_t max_bytes) {
   const auto text = ReadSealedFile(path, max_bytes);
   if (!text.ok()) return text.error();
@@ -97,7 +97,7 @@ Result<void> RunFolder::Make(const TrainConfig& config) {
   path_ = config.out;
   if (!config.out.empty()) return MakeMissing(path_, made_);
   THIMBLE_TRY(MakeMissing("runs", made_));
-  // Several programs may look for a free name at once: the one that makes the folder has it.
+  // Several programs may search for a free name at once: mkdir succeeds for only one of them.
   for (int number = 1;; ++number) {
     path_ = NumberedName(config, number);
     if (mkdir(path_.c_str(), 0777) == 0) break;
@@ -113,7 +113,7 @@ Result<void> RunFolder::Lock() {
   if (descriptor_ < 0) {
     return BadInput(fmt::format("--out {}: cannot be opened: {}", path_, std::strerror(errno)));
   }
-  // File systems without locks answer something else: then the run goes on unlocked.
+  // File systems without locks return other errors: the run then continues without a lock.
   if (flock(descriptor_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return {};
   return Failed(fmt::format("--out {}: another process is using this run folder", path_));
 }
@@ -143,7 +143,7 @@ RunFolder& RunFolder::operator=(RunFolder&& other) noexcept {
 }
 
 RunFolder::~RunFolder() {
-  // Fails, as it should, for a folder that holds something.
+  // Fails, as intended, for folders that are not empty.
   for (const std::string& folder : made_) rmdir(folder.c_str());
   if (descriptor_ >= 0) close(descriptor_);
 }
@@ -165,8 +165,7 @@ Result<void> RunFolder::Write(std::string_view name, std::string_view content) c
 }
 
 Result<void> RunFolder::CheckModelFile(const std::string& path, const std::string& text) const {
-  // Nothing decides results before there are settings: a copy without them is left of a start that
-  // failed.
+  // A model file without config.toml is left over from a start that failed.
   if (!Exists(File(kConfigFile))) return {};
   THIMBLE_ASSIGN_OR_RETURN(const std::string kept,
                            ReadSealedFile(File(kModelFile), kMaxModelFileBytes));
@@ -188,7 +187,7 @@ Result<void> RunFolder::Remove(std::string_view name) const {
 
 Result<void> RunFolder::Clear() const {
   THIMBLE_TRY(CheckStillThere());
-  // What makes it a run goes first: whenever this ends, what is left is no run or a whole one.
+  // The checkpoint goes first: after an interruption, no run is continued from the remaining files.
   for (const char* name :
        {"checkpoint/state.safetensors", "checkpoint/previous.safetensors",
         "checkpoint/next.safetensors", "config.toml", "model.toml", "plan.json", "metrics.jsonl",

@@ -1,5 +1,5 @@
-// RunFolder: the files of one run. While a run uses its folder nobody else may; everything but
-// metrics.jsonl is replaced atomically.
+// RunFolder: the files of one run. The folder is locked while a run uses it; all files except
+// metrics.jsonl are replaced atomically.
 #pragma once
 
 #include <cstdint>
@@ -12,42 +12,42 @@
 
 namespace thimble {
 
-// Where a run has its checkpoint.
+// The folder of a run's checkpoint.
 inline std::string CheckpointFolder(const std::string& run_folder) {
   return run_folder + "/checkpoint";
 }
 
-// The settings of the run in this folder. A model file is the run's own copy: the original may have
-// changed since, or moved. kBadInput where either is damaged.
+// Reads the configuration of the run in this folder. A model file is the run's own copy, because
+// the original may have been changed or moved. kBadInput if either is damaged.
 Result<void> ReadRunConfig(const std::string& run_folder, TrainConfig& config);
 
 class RunFolder {
  public:
-  // Makes the folder and locks it. Refuses one that is in use (kFailed), and one that holds a run
-  // already unless `config` says --resume or --overwrite. A run that never came to a checkpoint is
-  // resumed only with the settings that it was started with; one that did is judged by its
-  // checkpoint. An empty config.out takes a free name below runs/.
+  // Creates and locks the folder; if config.out is empty, a new one in runs/. kFailed if it is in
+  // use. kBadInput if it contains a run and neither --resume nor --overwrite is set, or if a run
+  // without a checkpoint is resumed with different settings. (The settings of a run with a
+  // checkpoint are checked against that, not here.)
   static Result<RunFolder> Open(const TrainConfig& config);
   RunFolder(RunFolder&& other) noexcept;
   RunFolder& operator=(RunFolder&& other) noexcept;
-  // Unlocks the folder. Folders that Open made go again where nothing was put into them.
+  // Unlocks the folder. Removes folders that Open created if they are still empty.
   ~RunFolder();
 
   const std::string& path() const { return path_; }
   std::string File(std::string_view name) const { return path_ + "/" + std::string(name); }
   std::string checkpoint_folder() const { return CheckpointFolder(path_); }
 
-  // kFailed where the folder is no longer the one that was opened: deleted, or moved away.
+  // kFailed if the folder was deleted or moved since it was opened.
   Result<void> CheckStillThere() const;
 
   Result<void> Write(std::string_view name, std::string_view content) const;
-  // An error where the run was started with another model file than this text.
+  // kBadInput if the run was started with a model file whose text differs from this one.
   Result<void> CheckModelFile(const std::string& path, const std::string& text) const;
-  // Keeps the text of the run's model file, sealed.
+  // Stores the text of the run's model file, sealed.
   Result<void> KeepModelFile(const std::string& text) const;
-  // Nothing happens where there is no such file.
+  // Does nothing if there is no such file.
   Result<void> Remove(std::string_view name) const;
-  // Removes the files of the run that was here, and nothing else.
+  // Removes the files of the previous run, and nothing else.
   Result<void> Clear() const;
 
  private:
@@ -58,7 +58,7 @@ class RunFolder {
 
   std::string path_;
   int descriptor_ = -1;            // of the folder; locked
-  std::vector<std::string> made_;  // by Open, the deepest first
+  std::vector<std::string> made_;  // folders created by Open, the deepest first
 };
 
 }  // namespace thimble

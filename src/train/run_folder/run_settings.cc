@@ -12,7 +12,7 @@
 namespace thimble {
 namespace {
 
-// Where a copy in a run folder has a seal, the original has none: they are the same network.
+// Ignores the seal, which the copy in a run folder has and the original does not.
 std::string IdentityOf(const ImageClassifier& model, const std::string& name) {
   if (model.file_text.empty()) return name;
   Crc64 checksum;
@@ -34,8 +34,8 @@ Error OtherLength(const RunSettings& saved, const RunSettings& now) {
 }  // namespace
 
 Result<int64_t> StepsOf(const TrainConfig& config, int64_t steps_per_epoch, int64_t runs_per_step) {
-  // Runs of a plan are numbered too, and progress is told in doubles, which are exact so far;
-  // random draws know an epoch by 32 bits.
+  // Runs are numbered, and progress is computed in doubles, which are exact up to 2^53; random
+  // draws use 32 bits of the epoch.
   constexpr int64_t kMaxRuns = int64_t{1} << 53;
   constexpr int64_t kMaxEpochs = (int64_t{1} << 32) - 1;
   const bool by_steps = config.steps > 0;

@@ -5,7 +5,7 @@
 namespace thimble {
 namespace {
 
-// Calls visit(name, member) for every member, for both directions.
+// Calls visit(name, member) for every member, for both reading and writing.
 template <class State, class Visit>
 void ForEachMember(State& state, Visit visit) {
   visit("step", state.step);

@@ -1,4 +1,4 @@
-// RunState: what a run must remember from step to step beside its tensors; saved in checkpoints.
+// RunState: the state of a run besides its tensors; saved in checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct RunState {
   double loss_sum = 0;
   int64_t correct = 0;
   int64_t samples = 0;
-  // Of the last finished epoch, the last evaluation and the best one; unknown before there was one.
+  // Of the last finished epoch, the last evaluation and the best one; nullopt before the first.
   std::optional<double> train_loss;
   std::optional<double> train_accuracy;
   std::optional<double> test_loss;
@@ -23,16 +23,16 @@ struct RunState {
   std::optional<double> best_accuracy;
   int64_t best_epoch = 0;
   double seconds = 0;  // spent in the loop by all sessions of the run
-  // What metrics.jsonl holds up to here (metrics_file.h).
+  // Size and checksum of metrics.jsonl at this step (metrics_file.h).
   int64_t metrics_bytes = 0;
   uint64_t metrics_checksum = 0;
 
   friend bool operator==(const RunState&, const RunState&) = default;
 };
 
-// Exact: numbers come back bit for bit. Requires that they are finite.
+// Exact: numbers are read back bit for bit. Requires that they are finite.
 std::string ToJson(const RunState& state);
-// kBadInput where a member is missing or a count is not a whole number from 0 on.
+// kBadInput if a member is missing or has the wrong type, or if a count is negative.
 Result<RunState> RunStateFromJson(const std::string& text);
 
 }  // namespace thimble

@@ -20,7 +20,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little,
               "files are little-endian and are read and written without conversion");
 
-// Tensors must follow each other and fill the data. Sorts them by place.
+// Checks that the tensors fill the data without overlap or gaps. Sorts them by position.
 Result<void> CheckFilled(std::vector<TensorEntry>& tensors, int64_t header_bytes,
                          int64_t data_bytes) {
   const int64_t data_start = kSafetensorsPrefixBytes + header_bytes;
@@ -56,7 +56,7 @@ Result<void> CheckNamesDiffer(const std::vector<TensorEntry>& tensors) {
                               kSafetensorsPrefixBytes, QuoteName(*twice)));
 }
 
-// Text as a JSON string. Refuses what JSON cannot hold.
+// The text as a JSON string. kBadInput if it is not UTF-8.
 Result<std::string> QuoteText(std::string_view text) {
   if (IsUtf8(text)) return JsonString(text);
   return BadInput(fmt::format("{} is not UTF-8 text and cannot be saved", QuoteName(text)));
@@ -75,7 +75,7 @@ Result<std::string> FormatMetadata(const TensorMetadata& metadata) {
   return text + "}";
 }
 
-// The place of each tensor's data: [ends[i - 1], ends[i]).
+// The ends of the tensors' data: tensor i is at [ends[i - 1], ends[i]).
 Result<std::vector<int64_t>> DataEnds(std::span<const TensorSpec> specs) {
   std::vector<int64_t> ends;
   std::optional<int64_t> total = 0;

@@ -1,5 +1,5 @@
-// Parses event by event rather than into a JSON tree: memory stays small, nesting is refused where
-// it begins, names given twice are seen, and each error knows its place.
+// Parses event by event instead of building a JSON tree: this needs little memory, rejects nesting
+// at once, detects duplicate names and gives the position of each error.
 #include "thimble/train/weights/safetensors_parser.h"
 
 #include <fmt/format.h>
@@ -17,7 +17,7 @@ namespace {
 
 using JsonLibrary = nlohmann::json;
 
-// Walks the text and shows the handler how far the parser has read.
+// Iterates over the text and stores in *reached how far the parser has read.
 class TextIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -44,7 +44,7 @@ struct FileType {
   int64_t size_bytes;
   std::optional<DType> dtype;
 };
-// Sizes are known for more types than are read, so that files that contain them are checked fully.
+// Includes types that Thimble does not read, so that their tensors are checked too.
 constexpr std::array kFileTypes = {
     FileType{"F32", 4, DType::kF32},   FileType{"U8", 1, DType::kU8},
     FileType{"I32", 4, DType::kI32},   FileType{"BOOL", 1, std::nullopt},
@@ -68,7 +68,7 @@ std::optional<int64_t> ExpectedBytes(const Shape& shape, int64_t element_bytes) 
   return elements ? CheckedMultiply(*elements, element_bytes) : std::nullopt;
 }
 
-// Receives the events of the JSON parser. Each function returns whether to go on; once one said no,
+// Receives the events of the JSON parser. Each function returns whether to continue; after false,
 // `problem` has the reason.
 class HeaderHandler final : public nlohmann::json_sax<JsonLibrary> {
  public:
@@ -166,7 +166,7 @@ class HeaderHandler final : public nlohmann::json_sax<JsonLibrary> {
   }
 
  private:
-  // Where in the header the parser is; the nesting is never deeper than these.
+  // The parser's position in the header; nesting is never deeper than this.
   enum class Place { kStart, kTop, kMetadata, kTensor, kArray, kEnd };
 
   bool Fail(std::string_view what) {
@@ -249,7 +249,7 @@ class HeaderHandler final : public nlohmann::json_sax<JsonLibrary> {
 
 Result<SafetensorsHeader> ParseSafetensorsJson(std::string_view text, int64_t data_bytes) {
   const char* begin = text.data();
-  // The JSON parser would take a zero byte for the end and skip a byte order mark.
+  // The JSON parser would treat a zero byte as the end and skip a byte order mark.
   if (const size_t zero = text.find('\0'); zero != std::string_view::npos) {
     return BadInput(fmt::format("byte {}: expected JSON, found a zero byte",
                                 kSafetensorsPrefixBytes + static_cast<int64_t>(zero)));

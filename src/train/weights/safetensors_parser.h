@@ -1,5 +1,5 @@
-// The JSON part of reading a safetensors header. For safetensors_header.cc only, which checks the
-// rest: that names differ and that the tensors fill the data.
+// Parses the JSON of a safetensors header. For safetensors_header.cc only, which then checks that
+// names differ and that the tensors fill the data.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,9 @@
 
 namespace thimble {
 
-// The members of the header in the order of the text. Each tensor by itself is right: rank, sizes
-// that do not overflow, a range within `data_bytes` that matches type and shape (where the type is
-// known).
+// The metadata and the tensors, in the order of the text. kBadInput if one of them is invalid: its
+// rank is too high, its size overflows, or its range is not within `data_bytes` or does not match
+// shape and type (if the type is known).
 Result<SafetensorsHeader> ParseSafetensorsJson(std::string_view text, int64_t data_bytes);
 
 }  // namespace thimble

@@ -13,7 +13,7 @@
 namespace thimble {
 namespace {
 
-// The header's length, checked against the file's.
+// The header's length, checked against the size of the file.
 Result<int64_t> ReadHeaderLength(const FileReader& file) {
   const int64_t after_prefix = file.size_bytes() - kSafetensorsPrefixBytes;
   if (after_prefix < 0) {
@@ -22,7 +22,7 @@ Result<int64_t> ReadHeaderLength(const FileReader& file) {
   }
   uint64_t length = 0;
   THIMBLE_TRY(file.ReadAt(0, std::as_writable_bytes(std::span(&length, 1))));
-  // Two bytes are the shortest JSON object.
+  // The shortest JSON object has two bytes.
   const int64_t limit = std::min(after_prefix, kSafetensorsMaxHeaderBytes);
   if (length < 2 || length > static_cast<uint64_t>(limit)) {
     return BadInput(
@@ -33,9 +33,10 @@ Result<int64_t> ReadHeaderLength(const FileReader& file) {
   return static_cast<int64_t>(length);
 }
 
-// The checksum of the whole file, whose first bytes are `beginning`, with zeros in its seal.
+// The checksum of the whole file, with its seal, at byte `seal`, replaced by zeros. `beginning`
+// contains the file up to the end of its header.
 Result<uint64_t> ChecksumOf(const FileReader& file, std::string_view beginning, size_t seal) {
-  // Large enough that system calls do not matter, small against any arena.
+  // Large enough to make the cost of system calls negligible, small compared to any arena.
   constexpr int64_t kPieceBytes = 64 << 10;
   Crc64 checksum;
   checksum.Append(beginning.substr(0, seal));
@@ -52,7 +53,7 @@ Result<uint64_t> ChecksumOf(const FileReader& file, std::string_view beginning, 
   return checksum.value();
 }
 
-// Compares the file with its own checksum. `said` is what its metadata has.
+// Compares the checksum of the file with `said`, the one in its metadata.
 Result<void> CheckChecksum(const FileReader& file, std::string_view beginning,
                            std::string_view said) {
   const size_t seal = FindSafetensorsSeal(beginning);

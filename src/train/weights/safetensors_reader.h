@@ -1,4 +1,4 @@
-// Reading tensors from a safetensors file, which may be damaged or hostile.
+// Reads tensors from a safetensors file, which may be damaged or malicious.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@
 
 namespace thimble {
 
-// An open file whose header was read and checked; the data stay on disk until asked for. Errors
-// name the file, the byte and what was expected there.
+// An open file whose header was read and checked; data are read on demand. Errors name the file,
+// the byte and what was expected there.
 class SafetensorsReader {
  public:
-  // A file that carries a checksum of itself is read once from end to end to compare.
+  // If the file contains its checksum, reads the whole file once to verify it.
   static Result<SafetensorsReader> Open(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -26,13 +26,13 @@ class SafetensorsReader {
   const std::vector<TensorEntry>& tensors() const { return header_.tensors; }
   // Without the checksum.
   const TensorMetadata& metadata() const { return header_.metadata; }
-  // nullptr if there is none. The pointer lives as long as the reader.
+  // nullptr if there is none. The pointer is valid during the reader's lifetime.
   const TensorEntry* Find(std::string_view name) const;
 
-  // The whole tensor, dense and row-major. Requires an entry of this file and `out` of its size;
-  // kBadInput if its type is not among DType's.
+  // Reads the whole tensor, dense and row-major. Requires an entry of this file and `out` of its
+  // size. kBadInput if its type is not a DType.
   Result<void> Read(const TensorEntry& entry, std::span<std::byte> out) const;
-  // Its bytes from `byte_offset` on, as many as `out` holds. Requires that they lie inside.
+  // Reads out.size() bytes of the tensor from `byte_offset` on. Requires that it has them.
   Result<void> Read(const TensorEntry& entry, int64_t byte_offset, std::span<std::byte> out) const;
 
  private:
@@ -41,7 +41,7 @@ class SafetensorsReader {
 
   std::string path_;
   FileReader file_;
-  int64_t data_start_ = 0;  // where in the file the data begin
+  int64_t data_start_ = 0;  // position of the data in the file
   SafetensorsHeader header_;
   std::vector<size_t> by_name_;  // indices into header_.tensors, sorted by name
 };

@@ -16,7 +16,7 @@ Result<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path,
   sealed[std::string(kChecksumKey)] = kOpenSeal;
   const Result<std::string> header = FormatSafetensorsHeader(specs, sealed);
   if (!header.ok()) return WithContext(path, header.error());
-  int64_t data_bytes = 0;  // fits: the header could be written
+  int64_t data_bytes = 0;  // does not overflow: FormatSafetensorsHeader checked it
   for (const TensorSpec& spec : specs) {
     data_bytes += spec.shape.elements() * static_cast<int64_t>(SizeBytes(spec.dtype));
   }

@@ -1,6 +1,5 @@
-// Writing a safetensors file piece by piece; no tensor is ever held in memory. The file carries a
-// checksum of all its bytes in its metadata (see base/sealed_text.h), which SafetensorsReader
-// checks.
+// Writes a safetensors file piece by piece, without holding tensors in memory. The metadata contain
+// a checksum of all bytes of the file (see base/sealed_text.h), which SafetensorsReader checks.
 #pragma once
 
 #include <cstddef>
@@ -15,22 +14,22 @@
 
 namespace thimble {
 
-// A file being written: Create, then all data through Append, then Finish. Until Finish succeeds, a
-// previous file of that name stays as it was; without Finish, nothing remains of this one.
+// A file being written: Create, then Append all data, then Finish. Until Finish succeeds, an
+// existing file of that name is unchanged; without Finish, nothing remains of the new one.
 class SafetensorsWriter {
  public:
-  // Writes the header, with `metadata` and the place of the checksum. The data lie in the order of
-  // `specs`; list larger types before smaller ones, since PyTorch wants each tensor at a multiple
-  // of its element's size.
+  // Writes the header, with `metadata` and space for the checksum. The data follow in the order of
+  // `specs`; list larger types before smaller ones, since PyTorch requires each tensor at a
+  // multiple of its element size.
   static Result<SafetensorsWriter> Create(const std::string& path,
                                           std::span<const TensorSpec> specs,
                                           const TensorMetadata& metadata);
 
-  // The next bytes, in the order of the specs, in pieces of any size that need not respect the
-  // borders of tensors. Requires no more bytes in total than the specs have.
+  // Appends the next bytes, in the order of the specs. Pieces may have any size and may cross
+  // tensor boundaries. Requires no more bytes in total than the specs have.
   Result<void> Append(std::span<const std::byte> bytes);
 
-  // Makes the file appear. Requires that all bytes were appended, unless Append failed.
+  // Puts the file in place. Requires that all bytes were appended, unless Append failed.
   Result<void> Finish();
 
  private:
@@ -38,9 +37,9 @@ class SafetensorsWriter {
   Result<void> Write(std::span<const std::byte> bytes);
 
   AtomicFile file_;
-  int64_t missing_bytes_ = 0;  // of the data, not appended yet
-  int64_t seal_offset_ = 0;    // where in the file the checksum will stand
-  Crc64 checksum_;             // of what was written so far
+  int64_t missing_bytes_ = 0;  // data bytes not appended yet
+  int64_t seal_offset_ = 0;    // position of the checksum in the file
+  Crc64 checksum_;             // of all bytes written so far
 };
 
 }  // namespace thimble

@@ -48,7 +48,7 @@ Result<void> ReadTensor(const SafetensorsReader& file, const TensorEntry& entry,
   return {};
 }
 
-// The entry for `tensor`, if the file has it as expected.
+// The entry for `tensor`. kBadInput if it is missing or has a different type or shape.
 Result<const TensorEntry*> Match(const SafetensorsReader& file, const StoredTensor& tensor) {
   const Shape shape = FileShape(tensor.view.shape, tensor.layout);
   const TensorEntry* entry = file.Find(tensor.name);
@@ -64,7 +64,7 @@ Result<const TensorEntry*> Match(const SafetensorsReader& file, const StoredTens
   return entry;
 }
 
-// Every tensor of the file is in the list or a batch counter.
+// kBadInput if a tensor of the file is neither in the list nor a batch counter.
 Result<void> CheckNoExtra(const SafetensorsReader& file, std::span<const StoredTensor> tensors) {
   std::vector<std::string_view> names;
   for (const StoredTensor& tensor : tensors) names.push_back(tensor.name);
@@ -78,7 +78,7 @@ Result<void> CheckNoExtra(const SafetensorsReader& file, std::span<const StoredT
   return {};
 }
 
-// Larger element types first, so that each tensor begins at a multiple of its element's size.
+// Larger element types first, so that each tensor begins at a multiple of its element size.
 std::vector<const StoredTensor*> InFileOrder(std::span<const StoredTensor> tensors) {
   std::vector<const StoredTensor*> ordered;
   for (const StoredTensor& tensor : tensors) ordered.push_back(&tensor);

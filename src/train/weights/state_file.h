@@ -1,5 +1,5 @@
-// Saving and loading a list of named tensors through one description, so that what was saved is
-// what is loaded. Used for weights (to and from PyTorch) and for checkpoints.
+// Saves and loads a list of named tensors; the same list describes both directions. Used for
+// weights (exchanged with PyTorch) and for checkpoints.
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace thimble {
 
-// A tensor in the arena and what it is called and how it lies in files.
+// A tensor in the arena, with its name and layout in files.
 struct StoredTensor {
   std::string name;
   TensorView view;  // convolution weights are (O, KH, KW, I)
@@ -27,26 +27,25 @@ enum class LoadRule {
   kAllowExtra,  // they are ignored
 };
 
-// Writes the tensors as a safetensors file, atomically. Beyond the file's header it needs memory
-// for one output channel of a convolution weight. kBadInput for unusable names, kFailed for the
-// disk.
+// Writes the tensors as a safetensors file, atomically. Needs memory for the file's header and one
+// output channel of a convolution weight. kBadInput for invalid names, kFailed if writing fails.
 Result<void> SaveTensors(const std::string& path, std::span<const StoredTensor> tensors,
                          const TensorMetadata& metadata);
 
 // Fills the views. Each tensor of the list must be in the file with the same type and (in file
-// order) shape. Nothing is written before all are verified; kBadInput says which tensor is wrong
-// and how it is there and here. If the disk fails in between, some views are filled.
+// order) shape. All are checked before any view is written; kBadInput names the wrong tensor, what
+// was found and what was expected. If reading fails in between, some views are filled.
 Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> tensors,
                          LoadRule rule);
 Result<void> LoadTensors(const SafetensorsReader& file, std::span<const StoredTensor> tensors,
                          LoadRule rule);
 
-// "tensor "conv1.weight" has nan at element 17", for the first number that is not finite, as a run
-// that diverges leaves them behind; empty where all are.
+// Describes the first number that is not finite: "tensor "conv1.weight" has nan at element 17";
+// empty if all are finite.
 std::string FindNotFinite(std::span<const StoredTensor> tensors);
 
-// Weights to start from or to evaluate: exactly these tensors, all of them finite. kBadInput
-// otherwise; where only a number is wrong, the views are filled.
+// Loads weights to start from or to evaluate. kBadInput if the file does not have exactly these
+// tensors, or, with the views filled, if a number is not finite.
 Result<void> LoadWeights(const std::string& path, std::span<const StoredTensor> tensors);
 
 }  // namespace thimble

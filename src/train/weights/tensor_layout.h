@@ -1,6 +1,6 @@
-// The order of a tensor's elements in files. In the arena, convolution weights lie (O, KH, KW, I),
-// as the kernels read them; files have (O, I, KH, KW), as PyTorch expects. The change is a
-// transposition within each output channel O, so it is done channel by channel in a small buffer.
+// The order of a tensor's elements in files. In the arena, convolution weights are (O, KH, KW, I),
+// as the kernels read them; in files they are (O, I, KH, KW), as PyTorch expects. The conversion
+// transposes each output channel O, so it is done channel by channel in a small buffer.
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ struct ChannelSlice {
 // kOhwiToOihw.
 Shape FileShape(const Shape& stored, FileLayout layout);
 
-// The slice of a tensor that lies (O, KH, KW, I) in the arena.
+// The slice of a tensor that is (O, KH, KW, I) in the arena.
 ChannelSlice SliceOf(const Shape& stored, DType dtype);
 
-// Copy one slice, bit by bit: `stored` is (KH, KW, I), `file` is (I, KH, KW). Both have the size of
-// the slice and do not overlap.
+// Copy one slice exactly: `stored` is (KH, KW, I), `file` is (I, KH, KW). Require that both have
+// the size of the slice and do not overlap.
 void SliceToFile(const ChannelSlice& slice, std::span<const std::byte> stored,
                  std::span<std::byte> file);
 void SliceFromFile(const ChannelSlice& slice, std::span<const std::byte> file,

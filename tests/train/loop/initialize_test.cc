@@ -103,11 +103,12 @@ TEST(PersistentTensors, OnceEachWithOrWithoutState) {
   EXPECT_TRUE(names.contains("bn1.running_mean"));
 }
 
-// Its shape alone makes nothing a convolution.
+// A parameter with the shape of a filter need not be one.
 TEST(PersistentTensors, OnlyFiltersOfConvolutionsHaveTheLayoutOfPyTorch) {
   for (const double momentum : {0.0, 0.9}) {
     TrainConfig config = TinyConfig();
-    config.data = "shapes:8,4";  // batches of one size: the parameter has the shape of one
+    config.data =
+        "shapes:8,4";  // all batches have one size, which is in the shape of the parameter
     config.optimizer.momentum = momentum;
     const ImageData data = TinyData(config);
     const ImageClassifier model = {

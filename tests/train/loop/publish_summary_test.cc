@@ -25,8 +25,8 @@ class Hungry final : public TrainObserver {
   int64_t bytes_;
 };
 
-// The kernel adds pages to a process's peak in batches for each of its processors, so that the
-// figure may still rise a little when nothing is taken any more.
+// The kernel adds pages to a process's peak in batches for each processor, so the figure may still
+// rise a little after the last allocation.
 constexpr double kLateBytes = 1 << 20;
 
 class PublishSummaryTest : public FileFixture {
@@ -46,7 +46,7 @@ class PublishSummaryTest : public FileFixture {
 };
 
 TEST_F(PublishSummaryTest, OnceWhereTheObserverTakesNothing) {
-  // Once before, so that making the text of a summary takes no new memory either.
+  // Called once before, so that formatting a summary needs no new memory.
   TrainObserver nobody;
   Publish(nobody);
   Hungry observer(1);
@@ -60,7 +60,7 @@ TEST_F(PublishSummaryTest, OnceWhereTheObserverTakesNothing) {
 }
 
 TEST_F(PublishSummaryTest, AgainWhereTheObserverRaisesThePeak) {
-  // Twice what the process ever had.
+  // Twice the peak of the process so far.
   Hungry observer(2 * ProcessPeakBytes());
   const TrainSummary summary = Publish(observer);
   EXPECT_GE(observer.times, 2);

@@ -101,7 +101,7 @@ class QueueRun {
   std::unique_ptr<StepQueue> queue_;
 };
 
-// As far apart as sums in another order may be.
+// Allows for the rounding of sums in another order.
 void ExpectEqualToRounding(const std::vector<float>& actual, const std::vector<float>& expected,
                            const std::string& what) {
   constexpr double kSumSize = 7 * 16 * 16;
@@ -133,7 +133,7 @@ TEST(StepQueue, PartsGiveTheGradientOfTheBatch) {
   }
 }
 
-// Several steps, over the end of an epoch: weights and losses stay together.
+// Several steps, across the end of an epoch: weights and losses stay equal up to rounding.
 TEST(StepQueue, PartsTrainAsTheBatchDoes) {
   QueueRun whole(SevenAtATime(0), PlainNetwork);
   QueueRun parts(SevenAtATime(3), PlainNetwork);
@@ -160,8 +160,8 @@ TEST(StepQueue, OnePartIsThePlainRun) {
   EXPECT_EQ(one.Resident("bn.running_var"), whole.Resident("bn.running_var"));
 }
 
-// Mean of the means, mean of the variances plus variance of the means: of a layer whose inputs do
-// not depend on the parts, the statistics of the batch.
+// If the inputs of a layer do not depend on the parts, the mean of the means is that of the batch,
+// and the mean of the variances plus the variance of the means is its variance.
 TEST(StepQueue, RunningStatisticsAreThoseOfTheBatch) {
   QueueRun whole(SevenAtATime(0), NormNetwork);
   whole.Train(1);
@@ -175,7 +175,7 @@ TEST(StepQueue, RunningStatisticsAreThoseOfTheBatch) {
   }
 }
 
-// With batch norm the gradient is that of statistics per part: another one.
+// With batch norm the gradient differs, because statistics are per part.
 TEST(StepQueue, BatchNormSeesTheParts) {
   QueueRun whole(SevenAtATime(0), NormNetwork);
   QueueRun parts(SevenAtATime(3), NormNetwork);
@@ -190,7 +190,7 @@ TEST(StepQueue, BatchNormSeesTheParts) {
   EXPECT_GT(difference, 1e-4);
 }
 
-// Ghost batch norm normalises the same parts in one run: the same step to rounding.
+// Ghost batch norm normalises the same parts in one run: the same step up to rounding.
 TEST(StepQueue, PartsAreGhostBatchNorm) {
   for (const int64_t size : {1, 2, 3, 5}) {
     TrainConfig config = SevenAtATime(0);

@@ -214,7 +214,7 @@ TEST(FirstDifference, NamesTheOptionAndBothValues) {
   EXPECT_EQ(FirstDifference({}, now), "--nesterov was 'false' and is now 'true'");
   now = {};
   now.seed = 2;
-  now.learning_rate = 0.2;  // the first one of the table counts
+  now.learning_rate = 0.2;  // the first one in the table is reported
   EXPECT_EQ(FirstDifference({}, now), "--lr was '0.1' and is now '0.2'");
 }
 

@@ -49,7 +49,7 @@ TEST(Schedule, WarmUpRisesToTheBase) {
 TEST(Schedule, WarmUpLongerThanTheRun) {
   const ScheduleSpan span{4, 2, 8};
   EXPECT_DOUBLE_EQ(Rate("cosine", span, 3), 0.25);
-  EXPECT_EQ(Rate("cosine", span, 9), 0.5);  // never asked for; still no nonsense
+  EXPECT_EQ(Rate("cosine", span, 9), 0.5);  // after the last step; still a valid rate
 }
 
 TEST(ParseSchedule, Right) {

@@ -30,7 +30,7 @@ class BudgetAdviceTest : public testing::Test {
     config.batch = batch;
     return ArenaOf(config);
   }
-  // The configuration with the options of an advice in place of its own.
+  // The configuration with the options of an advice.
   TrainConfig With(const std::string& options) const {
     TrainConfig config = config_;
     std::istringstream words(options);
@@ -39,7 +39,7 @@ class BudgetAdviceTest : public testing::Test {
     }
     return config;
   }
-  // The advice holds: what fits fits, with the bytes it says, and no larger batch does.
+  // Checks that advice fits, with the stated bytes, and that no larger batch fits.
   void ExpectTrue(const BudgetAdvice& advice) const {
     for (const Advice& fitting : advice.fitting) {
       EXPECT_EQ(ArenaOf(With(fitting.options)), fitting.arena_bytes) << fitting.options;
@@ -108,13 +108,13 @@ TEST_F(BudgetAdviceTest, TheLargestBatchFitsAndTheNextDoesNot) {
   EXPECT_EQ(*LargestBatchWithin(config_, Sizer()), 0);
 }
 
-// 60 in four parts of 15; every larger one has a part of 16.
+// A batch of 60 has four parts of 15; every larger batch has a part of 16.
 TEST_F(BudgetAdviceTest, TheLargestBatchInParts) {
   config_.batch = 64;
   config_.microbatch = 16;
   config_.budget_bytes = ArenaOf(config_) - 1;
   EXPECT_EQ(*LargestBatchWithin(config_, Sizer()), 60);
-  // The 16 images behind a batch of 60 are one part; the 17 behind one of 59 are two.
+  // The 16 images after a batch of 60 are one part; the 17 after a batch of 59 are two.
   counts_ = {76, 0, 5};
   EXPECT_EQ(*LargestBatchWithin(config_, Sizer()), 59);
 }
@@ -130,7 +130,7 @@ TEST_F(BudgetAdviceTest, NoBatchBelowAMicrobatch) {
   EXPECT_EQ(*LargestBatchWithin(config_, Sizer()), 0);
 }
 
-// Larger parts cannot be planned at all.
+// Larger parts exceed the limit, so they cannot be planned.
 TEST_F(BudgetAdviceTest, OfALimitForRecompute) {
   config_.recompute = "optimal";
   config_.recompute = fmt::format("optimal:{}", ArenaOf(config_));

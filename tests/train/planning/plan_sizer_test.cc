@@ -33,7 +33,7 @@ TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
     config.microbatch = 10;
     return *planned.ExactnessOf(lever, config);
   };
-  // Seven parts of 64, as equal as can be.
+  // 64 samples in seven nearly equal parts.
   EXPECT_EQ(exactness(sizer, 64), "lossy: batch-norm statistics per 10 samples");
   EXPECT_EQ(exactness(sizer, 11), "lossy: batch-norm statistics per 6 samples");
   const ImageClassifier grouped = FindModel("wrn-10-1:group-norm=4", ImageSpec{}).value();

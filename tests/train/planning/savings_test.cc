@@ -35,7 +35,7 @@ TEST_F(SavingsTest, AreTheArenasOfPlansWithAndWithout) {
   bare.without = {"norm-relu", "conv-add", "order", "in-place", "placement"};
   EXPECT_EQ(savings.bare_arena_bytes, ArenaOf(bare));
   ASSERT_EQ(savings.always.size(), 5U);
-  // Passes add no arithmetic; what is fused is counted as it is computed.
+  // Passes add no arithmetic; fused nodes have their own counts.
   for (size_t pass = 2; pass < 5; ++pass) {
     EXPECT_EQ(savings.always[pass].step_flops, FlopsOf(bare)) << savings.always[pass].name;
   }

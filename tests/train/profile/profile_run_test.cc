@@ -74,7 +74,7 @@ TEST(ProfileRun, RefusesWhatDoesNotFit) {
   EXPECT_EQ(ExitCode(profile.error()), 3);
 }
 
-// The built-in ops, where all kernels of one op are this one.
+// The built-in ops, with all kernels of one op replaced by this one.
 OpRegistry OpsWith(const std::string& name, void (*run)(const KernelCall&)) {
   OpRegistry ops;
   for (const OpDef& op : BuiltinOps().ops()) {
@@ -102,7 +102,7 @@ TEST(ProfileRun, NamesAValueThatIsNotWrittenToItsEnd) {
       OpsWith("image_normalize", [](const KernelCall& call) { WriteAllBut(call, 1); });
   const Profile profile = ProfileOf(ops);
   const auto differences = DifferencesOf(profile.record.holdings, profile.measured_holdings);
-  // The value, and scratch that the kernel did not use either.
+  // The value, and scratch that the kernel does not use.
   ASSERT_EQ(differences.size(), 2U);
   const HoldingDifference& value = differences[0];
   EXPECT_EQ(value.planned.layer, "normalize");

@@ -62,7 +62,7 @@ TEST(Profile, LayersHaveTheirBytesAtThePeakAndTheirTime) {
   EXPECT_EQ(Total(layers[1].measured), 2304U);
   EXPECT_DOUBLE_EQ(layers[1].backward_seconds, 0.003);
   EXPECT_EQ(layers[1].planned.step_flops, 30'000'000);
-  EXPECT_EQ(layers[2].planned.name, "");  // last, though no step comes before the batch
+  EXPECT_EQ(layers[2].planned.name, "");  // last, although the batch comes before all steps
   EXPECT_EQ(Of(layers[2].planned.at_peak, Category::kData), 64U);
 }
 

@@ -65,7 +65,7 @@ TEST_F(RunFolderTest, TakesAFreeNameWhereNoneIsGiven) {
     config_.model = "wrn-10-1:group-norm=8,dropout=0.3";
     EXPECT_EQ(MustOpen().path(), "runs/wrn-10-1-group-norm-8-dropout-0.3-shapes-1");
   }
-  EXPECT_FALSE(std::filesystem::exists("runs"));  // nothing was put into them
+  EXPECT_FALSE(std::filesystem::exists("runs"));  // empty folders were removed
   std::filesystem::current_path(before);
 }
 
@@ -166,7 +166,7 @@ TEST_F(RunFolderTest, NoticesThatItIsGone) {
   const std::string gone =
       config_.out + ": the run folder was deleted or moved while the run used it";
   EXPECT_EQ(folder.CheckStillThere().error().message, gone);
-  std::filesystem::create_directories(config_.out);  // another one
+  std::filesystem::create_directories(config_.out);  // a different folder
   EXPECT_EQ(folder.CheckStillThere().error().message, gone);
   EXPECT_EQ(folder.Write("plan.json", "x").error().kind, ErrorKind::kFailed);
 }
@@ -178,7 +178,7 @@ TEST_F(RunFolderTest, OverwritingRemovesTheRunAndNothingElse) {
   Put(config_.out + "/metrics.jsonl", "{}");
   config_.overwrite = true;
   const RunFolder folder = MustOpen();
-  EXPECT_TRUE(std::filesystem::exists(folder.File("config.toml")));  // not before it is asked to
+  EXPECT_TRUE(std::filesystem::exists(folder.File("config.toml")));  // only Clear removes files
   ASSERT_TRUE(folder.Clear().ok());
   EXPECT_FALSE(std::filesystem::exists(folder.File("config.toml")));
   EXPECT_FALSE(std::filesystem::exists(folder.File("metrics.jsonl")));
@@ -221,7 +221,7 @@ TEST_F(RunFolderTest, IsNamedAfterAModelFile) {
 TEST_F(RunFolderTest, KeepsTheModelFile) {
   config_.model = "nets/mine.toml";
   ASSERT_TRUE(MustOpen().KeepModelFile("first").ok());
-  // Nothing was begun with it.
+  // No run was started with it.
   EXPECT_TRUE(MustOpen().CheckModelFile(config_.model, "second").ok());
   ASSERT_TRUE(MustOpen().KeepModelFile("second").ok());
   const std::string kept = Content(config_.out + "/model.toml");

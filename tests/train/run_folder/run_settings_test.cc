@@ -31,7 +31,7 @@ TEST(RunSettings, OnlyWhatDecidesResults) {
   other.threads = 7;
   other.out = "elsewhere";
   other.recompute = "optimal";
-  other.data = "cifar10:/moved";  // what is in it counts
+  other.data = "cifar10:/moved";  // identified by content, not by path
   EXPECT_EQ(Settings(), Settings(other));
   other.learning_rate = 0.25;
   EXPECT_EQ(Refusal(Settings(), Settings(other)),

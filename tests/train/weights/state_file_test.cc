@@ -41,7 +41,7 @@ class StateFileTest : public FileFixture {
  protected:
   StateFileTest() { EXPECT_TRUE(SaveTensors(path_, saved_.Tensors(), {{"k", "v"}}).ok()); }
 
-  // Loads the file, which must be refused and leave the model alone; the message without the path.
+  // Loads the file, which must fail and leave the model unchanged; the message without the path.
   std::string RefusalOf(std::vector<StoredTensor> tensors, const Model& model,
                         LoadRule rule = LoadRule::kExact) {
     const Model before = model;
@@ -183,7 +183,7 @@ TEST_F(StateFileTest, FullDiskLeavesThePreviousFile) {
 TEST(FindNotFinite, NamesTheFirst) {
   std::vector<float> good = {1, -3e38F, 0};
   std::vector<float> bad = {1, 2, std::numeric_limits<float>::infinity(), std::nanf("")};
-  std::vector<int32_t> whole = {0x7fc00000};  // a NaN, were it a float
+  std::vector<int32_t> whole = {0x7fc00000};  // would be NaN as a float
   const StoredTensor fine{"fine", {good.data(), DType::kF32, {3}}, FileLayout::kAsStored};
   const StoredTensor numbers{"numbers", {whole.data(), DType::kI32, {1}}, FileLayout::kAsStored};
   const StoredTensor wild{"wild", {bad.data(), DType::kF32, {2, 2}}, FileLayout::kAsStored};

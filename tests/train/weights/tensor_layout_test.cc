@@ -24,8 +24,8 @@ TEST(TensorLayout, OneSliceByHand) {
   EXPECT_EQ(file, (std::vector<uint8_t>{11, 21, 12, 22, 13, 23}));
 }
 
-// All bit patterns survive, signalling NaNs included, and every element lands where its indices
-// say.
+// All bit patterns are kept, including signalling NaNs, and every element is moved to the position
+// of its indices.
 TEST(TensorLayout, MovesEveryElementBitForBit) {
   for (const Shape& shape : {Shape{1, 3, 3, 5}, Shape{2, 1, 1, 8}, Shape{1, 5, 2, 1},
                              Shape{1, 7, 3, 4}, Shape{1, 0, 3, 4}, Shape{1, 3, 3, 0}}) {

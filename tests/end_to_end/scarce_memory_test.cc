@@ -39,7 +39,7 @@ class ScarceMemoryEndToEnd : public ThimbleFixture {
 TEST_F(ScarceMemoryEndToEnd, AnArenaThatDoesNotFitIsRefusedBeforeTheFirstStep) {
   const ProcessResult refused =
       RunWithin("train" + std::string(kOptions) + "--out @/run", 70 * kMiB);
-  ExpectRefusal(refused, 1, "the limit on address space (ulimit -v) leaves", "train");
+  ExpectRefusal(refused, 1, "the limit on address space (ulimit -v) allows only", "train");
   EXPECT_THAT(refused.err, HasSubstr("not enough memory: the arena needs"));
   EXPECT_FALSE(std::filesystem::exists(At("run/metrics.jsonl")));
   // As the message suggests: parts of a batch need less.

@@ -18,14 +18,14 @@ using testing::IsEmpty;
 // it.
 Device* device_of_kernels = nullptr;
 
-void WriteWords(const KernelCall& call, int64_t count) {
+void WriteWordsOnGpu(const KernelCall& call, int64_t count) {
   static const std::vector<float> words(1000, 5.0F);
   device_of_kernels->Write(call.outputs[0].bytes().data(),
                            std::as_bytes(std::span(words).first(static_cast<size_t>(count))));
 }
-void WriteAll(const KernelCall& call) { WriteWords(call, NumWords(call)); }
-void WriteOneWordTooManyOnGpu(const KernelCall& call) { WriteWords(call, NumWords(call) + 1); }
-void WriteOneWordTooFew(const KernelCall& call) { WriteWords(call, NumWords(call) - 1); }
+void WriteAllOnGpu(const KernelCall& call) { WriteWordsOnGpu(call, NumWords(call)); }
+void WriteOneWordTooManyOnGpu(const KernelCall& call) { WriteWordsOnGpu(call, NumWords(call) + 1); }
+void WriteOneWordTooFewOnGpu(const KernelCall& call) { WriteWordsOnGpu(call, NumWords(call) - 1); }
 
 class CudaExecutorTest : public testing::Test {
  protected:
@@ -43,14 +43,14 @@ class CudaExecutorTest : public testing::Test {
 };
 
 TEST_F(CudaExecutorTest, TheAuditFindsAStrayWord) {
-  EXPECT_EQ(FaultsOf(&WriteAll, PlantedRun::kPadded), "");
+  EXPECT_EQ(FaultsOf(&WriteAllOnGpu, PlantedRun::kPadded), "");
   EXPECT_THAT(FaultsOf(&WriteOneWordTooManyOnGpu, PlantedRun::kPadded),
               HasSubstr("'p' at offset 128 has 80 bytes planned, 84 found in use"));
 }
 
 TEST_F(CudaExecutorTest, TheAuditFindsAnUnwrittenEnd) {
-  EXPECT_EQ(FaultsOf(&WriteAll, PlantedRun::kFlush), "");
-  EXPECT_THAT(FaultsOf(&WriteOneWordTooFew, PlantedRun::kFlush),
+  EXPECT_EQ(FaultsOf(&WriteAllOnGpu, PlantedRun::kFlush), "");
+  EXPECT_THAT(FaultsOf(&WriteOneWordTooFewOnGpu, PlantedRun::kFlush),
               HasSubstr("'p' at offset 128 has 128 bytes planned, 124 found in use"));
 }
 

@@ -64,7 +64,7 @@ TEST_F(VerifyRebuiltTest, SeesAnotherPhase) {
 
 TEST_F(VerifyRebuiltTest, SeesAnotherRole) {
   rebuilt_.values[rebuilt_.Find("b.again").index()].role = Role::kGradient;
-  ExpectWrong("not like 'b'");
+  ExpectWrong("does not match 'b'");
 }
 
 TEST_F(VerifyRebuiltTest, SeesMissingNodes) {

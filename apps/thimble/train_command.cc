@@ -19,6 +19,7 @@ constexpr std::string_view kExamples =
 struct TrainFlags {
   ConfigFlags config;
   bool json = false;
+  bool no_report = false;
 };
 
 // Draws in a separate process, so that drawing does not raise this one's peak memory; in this
@@ -45,7 +46,8 @@ int RunTrain(const TrainFlags& flags) {
   }
   ConsoleProgress progress;
   ReportWriter writer(progress, config->report_every, DrawReportElsewhere);
-  const auto summary = Train(*config, BuiltinOps(), writer);
+  TrainObserver& observer = flags.no_report ? static_cast<TrainObserver&>(progress) : writer;
+  const auto summary = Train(*config, BuiltinOps(), observer);
   if (!summary.ok()) return Report(summary.error());
   Print("{}", flags.json ? summary->json : SummaryText(*summary));
   // The exit code by which shells report a program that was ended by a signal.
@@ -59,6 +61,8 @@ void AddTrainCommand(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<TrainFlags>();
   flags->config.AddTo(*command);
   command->add_flag("--json", flags->json, "print the summary as JSON on standard output");
+  command->add_flag("--no-report", flags->no_report,
+                    "do not write report.html and plots; thimble report writes them later");
   command->footer(std::string(kExamples));
   command->callback([flags, exit_code] { *exit_code = RunTrain(*flags); });
 }

@@ -11,7 +11,7 @@ namespace {
 using testing::EndsWith;
 using testing::HasSubstr;
 
-class BadInputEndToEnd : public ThimbleFixture {
+class BadInputEndToEnd : public NoReportFixture {
  protected:
   // A finished run in "run", to be continued with Resume().
   void MakeRun(const std::string& options = "") const {

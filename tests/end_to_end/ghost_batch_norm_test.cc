@@ -15,7 +15,7 @@ std::string GhostOptions(int epochs) {
          std::to_string(epochs) + " ";
 }
 
-class GhostBatchNormEndToEnd : public ThimbleFixture {};
+class GhostBatchNormEndToEnd : public NoReportFixture {};
 
 TEST_F(GhostBatchNormEndToEnd, MeasuresWhatWasPlannedWithAnyGroup) {
   for (int group : {1, 3, 6}) {

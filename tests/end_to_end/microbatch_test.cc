@@ -36,7 +36,7 @@ name = "fc"
 features = 10
 )";
 
-class MicrobatchEndToEnd : public ThimbleFixture {};
+class MicrobatchEndToEnd : public NoReportFixture {};
 
 TEST_F(MicrobatchEndToEnd, MeasuresWhatWasPlannedForEverySize) {
   int64_t last_arena = 0;

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class ModelFileEndToEnd : public ThimbleFixture {
+class ModelFileEndToEnd : public NoReportFixture {
  protected:
   static std::string Example(const std::string& name) {
     return ExamplesFolder() + "/models/" + name + ".toml";

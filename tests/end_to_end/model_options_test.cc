@@ -12,7 +12,7 @@ using testing::HasSubstr;
 constexpr const char* kNames[] = {"wrn-10-1:dropout=0.3", "wrn-10-1:group-norm=8",
                                   "wrn-10-1:group-norm=8,dropout=0.3"};
 
-class ModelOptionsEndToEnd : public ThimbleFixture {
+class ModelOptionsEndToEnd : public NoReportFixture {
  protected:
   static std::string Options(const std::string& model) {
     return "train --model " + model +

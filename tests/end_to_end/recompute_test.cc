@@ -13,7 +13,7 @@ using testing::HasSubstr;
 const Words kStrategies = {"cheap", "blocks", "blocks:2", "sqrt", "optimal"};
 const Words kModels = {"wrn-10-1", "wrn-10-1:dropout=0.3", "wrn-10-1:group-norm=8,dropout=0.2"};
 
-class RecomputeEndToEnd : public ThimbleFixture {
+class RecomputeEndToEnd : public NoReportFixture {
  protected:
   static std::string Options(const std::string& model, int steps) {
     return fmt::format(

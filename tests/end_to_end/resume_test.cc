@@ -48,7 +48,7 @@ std::map<std::string, std::filesystem::file_time_type> TimesOf(const std::string
   return times;
 }
 
-class ResumeEndToEnd : public ThimbleFixture {
+class ResumeEndToEnd : public NoReportFixture {
  protected:
   // Kills the run `kills` times, spread over its steps and the time before the first one, then lets
   // it end. Returns how often it was actually killed.

@@ -47,6 +47,7 @@ class ThimbleFixture : public FileFixture {
       if (const size_t at = word.find('@'); at != std::string::npos) word.replace(at, 1, folder_);
       words.push_back(word);
     }
+    if (!reports_ && words.size() > 1 && words[1] == "train") words.push_back("--no-report");
     return words;
   }
   ProcessResult Run(const std::string& text, const ProcessLimits& limits = {}) const {
@@ -70,6 +71,15 @@ class ThimbleFixture : public FileFixture {
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << what << result.err;
     EXPECT_THAT(result.err, testing::HasSubstr(reason)) << what;
   }
+
+  bool reports_ = true;  // whether trainings write their report
+};
+
+// For tests that look at other files of a run: its report takes longer than the short runs of
+// tests.
+class NoReportFixture : public ThimbleFixture {
+ protected:
+  NoReportFixture() { reports_ = false; }
 };
 
 // The object in a JSON text; an empty one, and a test failure, if it is not an object.

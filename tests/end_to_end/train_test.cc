@@ -24,7 +24,7 @@ void ExpectMemoryAsPlanned(Json summary) {
   EXPECT_LT(summary["arena_resident_bytes"], arena_bytes + 2 * page);
 }
 
-class TrainEndToEnd : public ThimbleFixture {
+class TrainEndToEnd : public NoReportFixture {
  protected:
   // Trains in a folder of this name; returns the folder.
   std::string Train(const std::string& name, const std::string& options) const {
@@ -35,7 +35,17 @@ class TrainEndToEnd : public ThimbleFixture {
 
 constexpr const char* kSmall = "--model wrn-10-1 --data shapes:40,10 --batch 16 ";
 
+TEST_F(TrainEndToEnd, WithoutItsReport) {
+  const std::string run = Train("run", std::string(kSmall) + "--epochs 1");
+  EXPECT_TRUE(std::filesystem::exists(run + "/summary.json"));
+  EXPECT_FALSE(std::filesystem::exists(run + "/report.html"));
+  EXPECT_FALSE(std::filesystem::exists(run + "/plots"));
+  RunWell("report @/run");
+  EXPECT_TRUE(std::filesystem::exists(run + "/report.html"));
+}
+
 TEST_F(TrainEndToEnd, LeavesAWholeRunFolder) {
+  reports_ = true;
   const std::string run = Train("run", std::string(kSmall) + "--epochs 1");
   const Words expected = {
       "config.toml",       "plan.json",          "metrics.jsonl",

@@ -16,9 +16,16 @@ bool Contains(const std::vector<size_t>& indices, size_t index) {
   return std::find(indices.begin(), indices.end(), index) != indices.end();
 }
 
-std::array<uint32_t, 4> Words(uint64_t seed, uint32_t stream, size_t element) {
-  return RandomSource(seed, RandomPurpose::kTest).Words(0, stream, element);
-}
+// The random numbers of one tensor, by element.
+class Draws {
+ public:
+  Draws(uint64_t seed, uint32_t stream) : source_(seed, RandomPurpose::kTest), stream_(stream) {}
+  std::array<uint32_t, 4> Words(size_t element) const { return source_.Words(0, stream_, element); }
+
+ private:
+  RandomSource source_;
+  uint32_t stream_;
+};
 
 }  // namespace
 
@@ -64,8 +71,9 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
     const DType dtype = prepared.op.inputs()[i].dtype;
     inputs[i].Resize(op_case.inputs[i], dtype);
     const double offset = i == 0 ? op_case.first_input_offset : 0;
+    const Draws draws(op_case.seed, static_cast<uint32_t>(i));
     for (size_t k = 0; k < static_cast<size_t>(op_case.inputs[i].elements()); ++k) {
-      const auto words = Words(op_case.seed, static_cast<uint32_t>(i), k);
+      const auto words = draws.Words(k);
       if (dtype == DType::kI32) {
         inputs[i].integers[k] = static_cast<int32_t>(UniformBelow(words[0], bound));
       } else if (dtype == DType::kU8) {
@@ -82,9 +90,10 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
 }
 
 std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count) {
+  const Draws draws(seed, stream);
   std::vector<double> numbers(count);
   for (size_t i = 0; i < count; ++i) {
-    const auto words = Words(seed, stream, i);
+    const auto words = draws.Words(i);
     numbers[i] = static_cast<double>(NormalFloat(words[0], words[1]));
   }
   return numbers;
@@ -92,9 +101,10 @@ std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count) 
 
 std::vector<double> RandomUniforms(uint64_t seed, uint32_t stream, size_t count) {
   const double width = 2 * std::sqrt(3.0);
+  const Draws draws(seed, stream);
   std::vector<double> numbers(count);
   for (size_t i = 0; i < count; ++i) {
-    numbers[i] = width * (static_cast<double>(UniformFloat(Words(seed, stream, i)[0])) - 0.5);
+    numbers[i] = width * (static_cast<double>(UniformFloat(draws.Words(i)[0])) - 0.5);
   }
   return numbers;
 }

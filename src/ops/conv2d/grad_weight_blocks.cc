@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/outer_product.h"
 
 namespace thimble {
@@ -27,8 +28,6 @@ constexpr size_t kChunksPerThread = 4;
 constexpr size_t kChunksPerThreadInRegion = 2;
 // Maximum sums of a chunk, so that they stay in the second-level cache.
 constexpr size_t kMaxChunkFloats = size_t{1} << 15;
-
-size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
 
 size_t NumParts(const Conv2dGeometry& g) {
   const auto elements = static_cast<size_t>(g.window_elements() * g.out_channels);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 
 namespace thimble {
@@ -18,7 +19,6 @@ constexpr size_t kManyChunks = 64;
 constexpr size_t kFewPixels = 2 * kMaxTileRows;
 constexpr size_t kFewElements = 64;
 
-size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
 size_t Half(size_t value) { return CeilDivide(value, 2); }
 
 void Size(const WindowGrid& grid, LineBlocks& blocks) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/blocking.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 #include "thimble/ops/conv2d/winograd/tiles.h"
@@ -11,7 +12,6 @@
 namespace thimble {
 namespace {
 
-size_t RoundUp(size_t value, size_t multiple) { return CeilDivide(value, multiple) * multiple; }
 size_t WholeStrips(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
 
 // Rough cycle counts for 16 channels of one tile, to compare block sizes: transforms of inputs, of

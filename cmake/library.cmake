@@ -41,7 +41,7 @@ list(FILTER THIMBLE_LIGHT_SOURCES INCLUDE REGEX "/src/(grad|model|program|report
 list(REMOVE_ITEM THIMBLE_SOURCES ${THIMBLE_LIGHT_SOURCES})
 add_library(thimble_light OBJECT ${THIMBLE_LIGHT_SOURCES})
 target_link_libraries(thimble_light PRIVATE thimble_settings)
-target_compile_options(thimble_light PRIVATE $<$<CONFIG:Release>:-O1>)
+target_compile_options(thimble_light PRIVATE $<$<NOT:$<CONFIG:Debug>>:-O1>)
 target_precompile_headers(thimble_light PRIVATE ${THIMBLE_COMMON_HEADERS})
 
 add_library(thimble STATIC ${THIMBLE_SOURCES} $<TARGET_OBJECTS:thimble_light>)
@@ -65,16 +65,19 @@ if(THIMBLE_WITH_CUDA)
 endif()
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/version.cc PROPERTIES
   COMPILE_DEFINITIONS "THIMBLE_VERSION=\"${PROJECT_VERSION}\";THIMBLE_GPU_CODE=\"${gpu_code}\"")
-# This source uses fmt header-only; no other does.
+# An object of its own: a program that links fmt itself does not need it, and two would clash.
 set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/base/fmt_library.cc PROPERTIES
-  SKIP_PRECOMPILE_HEADERS ON SKIP_UNITY_BUILD_INCLUSION ON)
+  SKIP_UNITY_BUILD_INCLUSION ON)
 
-# A unity build takes half the time. Kernels are excluded: Highway includes each several times, and
-# their names would clash.
+# A unity build takes half the time. SIMD code is excluded: Highway includes such a source once for
+# each target, so the names of two would clash.
 set_target_properties(thimble thimble_light PROPERTIES UNITY_BUILD ${THIMBLE_UNITY})
-set(alone ${THIMBLE_SOURCES})
-list(FILTER alone INCLUDE REGEX "/src/(ops|device)/")
-set_source_files_properties(${alone} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+foreach(source ${THIMBLE_SOURCES})
+  file(STRINGS ${source} simd_lines LIMIT_COUNT 1 REGEX "hwy/|HWY_")
+  if(simd_lines)
+    set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  endif()
+endforeach()
 
 # GPU code is compiled separately: it uses none of the libraries of the rest.
 if(THIMBLE_WITH_CUDA)

@@ -4,7 +4,7 @@
 #include "thimble/ops/batch_norm/row_passes.h"
 
 #include <algorithm>
-#include <type_traits>
+#include <limits>
 
 // Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
 #undef HWY_TARGET_INCLUDE
@@ -183,14 +183,18 @@ void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, dou
 
 // The constants of a group, and the formulas that every pass shares: what forward computes and what
 // backward compares with zero is bit-identical.
-template <class Tag, size_t kVectors, bool kRelu>
+template <class Tag, size_t kVectors>
 struct GroupNorm {
   using Vector = hn::Vec<Tag>;
   Vector mean[kVectors];
   Vector scale[kVectors];
   Vector shift[kVectors];
+  // Values whose n(x) is at most this become zero: 0 with ReLU, otherwise NaN, for which no
+  // comparison holds. A template parameter instead would double the code.
+  Vector bound;
 
-  HWY_INLINE GroupNorm(Group<Tag, kVectors> group, const ChannelNorm& norm) {
+  HWY_INLINE GroupNorm(Group<Tag, kVectors> group, const ChannelNorm& norm)
+      : bound(hn::Set(Tag(), norm.relu ? 0.0f : std::numeric_limits<float>::quiet_NaN())) {
     group.Load(norm.mean, mean);
     group.Load(norm.scale, scale);
     group.Load(norm.shift, shift);
@@ -206,8 +210,7 @@ struct GroupNorm {
   // `value`, an output or its gradient, after ReLU. Selects by comparison instead of Max, so that
   // NaN passes through on every target.
   HWY_INLINE Vector Gated(Vector normalized, Vector value) const {
-    if constexpr (!kRelu) return value;
-    return hn::IfThenZeroElse(hn::Le(normalized, hn::Zero(Tag())), value);
+    return hn::IfThenZeroElse(hn::Le(normalized, bound), value);
   }
   HWY_INLINE Vector Gradient(size_t v, Vector centred, const float* dy) const {
     return Gated(Normalized(v, centred), hn::LoadU(Tag(), dy));
@@ -215,20 +218,18 @@ struct GroupNorm {
 };
 
 // Calls body(group, its constants, first row, number of rows) for each group of each block.
-template <bool kRelu, class Body>
+template <class Body>
 HWY_INLINE void ForEachGroupOfBlocks(const ChannelNorm& norm, size_t rows, size_t channels,
                                      const Body& body) {
   ForEachBlock(rows, [&](size_t begin, size_t count) HWY_ATTR {
-    ForEachGroup(channels, [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group) HWY_ATTR {
-      body(group, GroupNorm<Tag, kVectors, kRelu>(group, norm), begin, count);
-    });
+    ForEachGroup(channels,
+                 [&](auto group) HWY_ATTR { body(group, GroupNorm(group, norm), begin, count); });
   });
 }
 
-template <bool kRelu>
-HWY_INLINE void NormalizeRowsWith(const ChannelNorm& norm, size_t rows, size_t channels,
-                                  const float* x, float* y) {
-  ForEachGroupOfBlocks<kRelu>(
+void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                   float* y) {
+  ForEachGroupOfBlocks(
       norm, rows, channels,
       [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
                                       size_t begin, size_t count) HWY_ATTR {
@@ -241,60 +242,41 @@ HWY_INLINE void NormalizeRowsWith(const ChannelNorm& norm, size_t rows, size_t c
       });
 }
 
-void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                   float* y) {
-  if (norm.relu) {
-    NormalizeRowsWith<true>(norm, rows, channels, x, y);
-  } else {
-    NormalizeRowsWith<false>(norm, rows, channels, x, y);
-  }
-}
-
-template <bool kRelu>
-HWY_INLINE void SumRowGradientsWith(const ChannelNorm& norm, size_t rows, size_t channels,
-                                    const float* x, const float* dy, double* sum_dy,
-                                    double* sum_product) {
-  ForEachGroupOfBlocks<kRelu>(
-      norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
-                                      size_t begin, size_t count) HWY_ATTR {
-        HWY_ALIGN float sums[kMaxGroupChannels];
-        HWY_ALIGN float products[kMaxGroupChannels];
-        const float* block_x = x + begin * channels;
-        const float* block_dy = dy + begin * channels;
-        SumBlock(group, count, channels, sums, products,
-                 [&](size_t v, size_t i, auto& sum, auto& product) HWY_ATTR {
-                   const auto centred = constants.Centred(v, block_x + i);
-                   const auto gradient = constants.Gradient(v, centred, block_dy + i);
-                   sum = hn::Add(sum, gradient);
-                   product = hn::MulAdd(gradient, centred, product);
-                 });
-        for (size_t c = 0; c < group.num_channels(); ++c) {
-          sum_dy[group.channel + c] += sums[c];
-          sum_product[group.channel + c] += products[c];
-        }
-      });
-}
-
 // sum_dy, sum_product: (C), overwritten: sums of dy and of dy * (x - mean).
 void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                      const float* dy, double* sum_dy, double* sum_product) {
   std::fill_n(sum_dy, channels, 0.0);
   std::fill_n(sum_product, channels, 0.0);
-  if (norm.relu) {
-    SumRowGradientsWith<true>(norm, rows, channels, x, dy, sum_dy, sum_product);
-  } else {
-    SumRowGradientsWith<false>(norm, rows, channels, x, dy, sum_dy, sum_product);
-  }
+  ForEachGroupOfBlocks(norm, rows, channels,
+                       [=](auto group, const auto& constants, size_t begin, size_t count) HWY_ATTR {
+                         HWY_ALIGN float sums[kMaxGroupChannels];
+                         HWY_ALIGN float products[kMaxGroupChannels];
+                         const float* block_x = x + begin * channels;
+                         const float* block_dy = dy + begin * channels;
+                         SumBlock(group, count, channels, sums, products,
+                                  [&](size_t v, size_t i, auto& sum, auto& product) HWY_ATTR {
+                                    const auto centred = constants.Centred(v, block_x + i);
+                                    const auto gradient =
+                                        constants.Gradient(v, centred, block_dy + i);
+                                    sum = hn::Add(sum, gradient);
+                                    product = hn::MulAdd(gradient, centred, product);
+                                  });
+                         for (size_t c = 0; c < group.num_channels(); ++c) {
+                           sum_dy[group.channel + c] += sums[c];
+                           sum_product[group.channel + c] += products[c];
+                         }
+                       });
 }
 
-template <bool kRelu, bool kAdd>
-HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, size_t channels,
-                                        const float* x, const float* dy, const float* offset,
-                                        const float* slope, const float* other, float* dx) {
-  ForEachGroupOfBlocks<kRelu>(
+// dx = combine(scale, dy, offset, x - mean, slope), plus `other` if kAdd.
+template <bool kAdd, class Combine>
+HWY_INLINE void CombineRowsWith(const ChannelNorm& norm, size_t rows, size_t channels,
+                                const float* x, const float* dy, const float* offset,
+                                const float* slope, const float* other, float* dx,
+                                const Combine& combine) {
+  ForEachGroupOfBlocks(
       norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
+      [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
                                       size_t begin, size_t count) HWY_ATTR {
         const size_t first = begin * channels;
         hn::Vec<Tag> constant[kVectors];
@@ -304,76 +286,51 @@ HWY_INLINE void CombineRowGradientsWith(const ChannelNorm& norm, size_t rows, si
         ForEachElement(group, count, channels, [&](size_t v, size_t i) HWY_ATTR {
           const auto centred = constants.Centred(v, x + first + i);
           const auto gradient = constants.Gradient(v, centred, dy + first + i);
-          const auto direct = hn::Sub(gradient, constant[v]);
-          auto result = hn::Mul(constants.scale[v], hn::NegMulAdd(centred, steepness[v], direct));
+          auto result = combine(constants.scale[v], gradient, constant[v], centred, steepness[v]);
           if constexpr (kAdd) result = hn::Add(hn::LoadU(Tag(), other + first + i), result);
           hn::StoreU(result, Tag(), dx + first + i);
         });
       });
+}
+
+// The same, plus `other` unless it is null.
+template <class Combine>
+HWY_INLINE void CombineRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
+                            const float* dy, const float* offset, const float* slope,
+                            const float* other, float* dx, const Combine& combine) {
+  if (other != nullptr) {
+    CombineRowsWith<true>(norm, rows, channels, x, dy, offset, slope, other, dx, combine);
+  } else {
+    CombineRowsWith<false>(norm, rows, channels, x, dy, offset, slope, other, dx, combine);
+  }
 }
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null.
 void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                          const float* dy, const float* offset, const float* slope,
                          const float* other, float* dx) {
-  const auto combine = [&](auto relu, auto add) HWY_ATTR {
-    CombineRowGradientsWith<decltype(relu)::value, decltype(add)::value>(
-        norm, rows, channels, x, dy, offset, slope, other, dx);
-  };
-  using Yes = std::true_type;
-  using No = std::false_type;
-  if (norm.relu) {
-    other != nullptr ? combine(Yes(), Yes()) : combine(Yes(), No());
-  } else {
-    other != nullptr ? combine(No(), Yes()) : combine(No(), No());
-  }
-}
-
-template <bool kRelu, bool kAdd>
-HWY_INLINE void CombineSampleRowsWith(const ChannelNorm& norm, size_t rows, size_t channels,
-                                      const float* x, const float* dy, const float* offset,
-                                      const float* slope, const float* other, float* dx) {
-  ForEachGroupOfBlocks<kRelu>(
-      norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
-                                      size_t begin, size_t count) HWY_ATTR {
-        const size_t first = begin * channels;
-        hn::Vec<Tag> constant[kVectors];
-        hn::Vec<Tag> steepness[kVectors];
-        group.Load(offset, constant);
-        group.Load(slope, steepness);
-        ForEachElement(group, count, channels, [&](size_t v, size_t i) HWY_ATTR {
-          const auto centred = constants.Centred(v, x + first + i);
-          const auto gradient = constants.Gradient(v, centred, dy + first + i);
-          const auto direct = hn::MulSub(constants.scale[v], gradient, constant[v]);
-          auto result = hn::NegMulAdd(centred, steepness[v], direct);
-          if constexpr (kAdd) result = hn::Add(hn::LoadU(Tag(), other + first + i), result);
-          hn::StoreU(result, Tag(), dx + first + i);
-        });
-      });
+  CombineRows(norm, rows, channels, x, dy, offset, slope, other, dx,
+              [](auto scale, auto gradient, auto constant, auto centred, auto steepness) HWY_ATTR {
+                const auto direct = hn::Sub(gradient, constant);
+                return hn::Mul(scale, hn::NegMulAdd(centred, steepness, direct));
+              });
 }
 
 // dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null.
 void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                        const float* dy, const float* offset, const float* slope, const float* other,
                        float* dx) {
-  const auto combine = [&](auto relu, auto add) HWY_ATTR {
-    CombineSampleRowsWith<decltype(relu)::value, decltype(add)::value>(norm, rows, channels, x, dy,
-                                                                       offset, slope, other, dx);
-  };
-  using Yes = std::true_type;
-  using No = std::false_type;
-  if (norm.relu) {
-    other != nullptr ? combine(Yes(), Yes()) : combine(Yes(), No());
-  } else {
-    other != nullptr ? combine(No(), Yes()) : combine(No(), No());
-  }
+  CombineRows(norm, rows, channels, x, dy, offset, slope, other, dx,
+              [](auto scale, auto gradient, auto constant, auto centred, auto steepness) HWY_ATTR {
+                const auto direct = hn::MulSub(scale, gradient, constant);
+                return hn::NegMulAdd(centred, steepness, direct);
+              });
 }
 
 // dx = scale * dy. Without ReLU nothing depends on x, and x is not read.
 void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
                        const float* dy, float* dx) {
-  ForEachGroupOfBlocks<true>(
+  ForEachGroupOfBlocks(
       norm, rows, channels,
       [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
                                       size_t begin, size_t count) HWY_ATTR {

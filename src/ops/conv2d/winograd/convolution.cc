@@ -10,7 +10,7 @@ namespace thimble {
 namespace {
 
 // One block of input and output channels, over all tiles.
-struct Block {
+struct WeightBlock {
   IndexRange channels;
   IndexRange out_channels;
   size_t strip_width = 0;  // of the active target
@@ -19,7 +19,7 @@ struct Block {
   size_t columns() const { return strips() * strip_width; }
 };
 
-struct Run {
+struct ConvolutionRun {
   const WinogradConvolution& convolution;
   const WinogradBlocks blocks;
   float* scratch;
@@ -30,7 +30,7 @@ struct Run {
 
   // The transformed filters of a block end where the scratch ends, so that its last word is always
   // used.
-  PointMatrices<float> Weights(const Block& block) const {
+  PointMatrices<float> Weights(const WeightBlock& block) const {
     const size_t stride = WinogradPointStride(block.channels.size(), block.columns());
     // There is no additional cache line after the last matrix.
     const size_t floats =
@@ -40,8 +40,8 @@ struct Run {
 };
 
 // Packs and transforms the filters of some input channels for one strip of output channels.
-void TransformWeights(const Run& run, const Block& block, IndexRange rows, size_t strip,
-                      float* taps) {
+void TransformWeights(const ConvolutionRun& run, const WeightBlock& block, IndexRange rows,
+                      size_t strip, float* taps) {
   const size_t width = block.strip_width;
   const size_t tap_stride = kTapRows * width;
   const size_t first = block.out_channels.begin + strip * width;
@@ -58,7 +58,7 @@ void TransformWeights(const Run& run, const Block& block, IndexRange rows, size_
   TransformWeightStrip(taps, tap_stride, rows.size(), weights);
 }
 
-void TransformAllWeights(const Run& run, const Block& block) {
+void TransformAllWeights(const ConvolutionRun& run, const WeightBlock& block) {
   const EqualPieces pieces = CutEqually(block.channels.size(), kTapRows);
   run.pool.Run(block.strips() * pieces.count, [&](size_t chunk, size_t thread) {
     TransformWeights(run, block, pieces.Piece(chunk % pieces.count), chunk / pieces.count,
@@ -66,7 +66,8 @@ void TransformAllWeights(const Run& run, const Block& block) {
   });
 }
 
-void ConvolveTiles(const Run& run, const Block& block, IndexRange tiles, float* scratch) {
+void ConvolveTiles(const ConvolutionRun& run, const WeightBlock& block, IndexRange tiles,
+                   float* scratch) {
   const WinogradConvolution& c = run.convolution;
   const size_t depth = block.channels.size();
   const PointMatrices<float> values{scratch, WinogradPointStride(run.blocks.tiles, depth), depth};
@@ -85,7 +86,7 @@ void ConvolveTiles(const Run& run, const Block& block, IndexRange tiles, float* 
                        tiles, block.out_channels, block.channels.begin != 0, c.output);
 }
 
-void ConvolveAllTiles(const Run& run, const Block& block) {
+void ConvolveAllTiles(const ConvolutionRun& run, const WeightBlock& block) {
   const size_t tiles = run.convolution.shape().tiles;
   const auto threads = static_cast<size_t>(run.pool.num_threads());
   // The same number of groups for every thread.
@@ -102,9 +103,9 @@ void RunWinogradConvolution(const WinogradConvolution& convolution, std::span<st
                             ThreadPool& pool) {
   const WinogradShape shape = convolution.shape();
   const auto threads = static_cast<size_t>(pool.num_threads());
-  const Run run{convolution, ChooseWinogradBlocks(shape, threads, scratch.size()),
-                reinterpret_cast<float*>(scratch.data()),
-                reinterpret_cast<float*>(scratch.data() + scratch.size()), pool};
+  const ConvolutionRun run{convolution, ChooseWinogradBlocks(shape, threads, scratch.size()),
+                           reinterpret_cast<float*>(scratch.data()),
+                           reinterpret_cast<float*>(scratch.data() + scratch.size()), pool};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
                 "got {} bytes of scratch, expected at least {}", scratch.size(),
                 run.blocks.ScratchBytes(threads));
@@ -113,7 +114,7 @@ void RunWinogradConvolution(const WinogradConvolution& convolution, std::span<st
   for (size_t out = 0; out < shape.out_channels; out += run.blocks.out_channels) {
     const IndexRange out_channels{out, std::min(shape.out_channels, out + run.blocks.out_channels)};
     for (size_t piece = 0; piece < channels.count; ++piece) {
-      const Block block{channels.Piece(piece), out_channels, strip_width};
+      const WeightBlock block{channels.Piece(piece), out_channels, strip_width};
       TransformAllWeights(run, block);
       ConvolveAllTiles(run, block);
     }

@@ -11,7 +11,7 @@
 namespace thimble {
 namespace {
 
-struct Run {
+struct GradientRun {
   const WinogradWeightGradient& gradient;
   const WinogradShape shape;
   const WinogradBlocks blocks;
@@ -34,7 +34,7 @@ struct Run {
 };
 
 // A block of filters, summed over a part of the tiles by one thread.
-struct Block {
+struct FilterBlock {
   IndexRange tiles;
   IndexRange channels;
   IndexRange out_channels;
@@ -43,7 +43,7 @@ struct Block {
 
 // The thread's matrices, from the end of its scratch.
 struct BlockMatrices {
-  BlockMatrices(const Run& run, const Block& block, size_t thread) {
+  BlockMatrices(const GradientRun& run, const FilterBlock& block, size_t thread) {
     const size_t rows = block.channels.size();
     const size_t columns = CeilDivide(block.out_channels.size(), run.strip_width) * run.strip_width;
     // There is no additional cache line after the last point's sums.
@@ -60,7 +60,7 @@ struct BlockMatrices {
   PointMatrices<float> sums;
 };
 
-void SumTiles(const Run& run, const Block& block, const BlockMatrices& m) {
+void SumTiles(const GradientRun& run, const FilterBlock& block, const BlockMatrices& m) {
   const WinogradWeightGradient& g = run.gradient;
   std::fill_n(
       m.sums.data,
@@ -81,7 +81,7 @@ void SumTiles(const Run& run, const Block& block, const BlockMatrices& m) {
 }
 
 // Stores the gradients of the taps, (C, K) each, as (K, 9, C).
-void StoreTaps(const Run& run, const Block& block, const PointMatrices<float>& taps) {
+void StoreTaps(const GradientRun& run, const FilterBlock& block, const PointMatrices<float>& taps) {
   const size_t row_floats = kWinogradTaps * run.shape.channels;
   float* to =
       run.PartGradient(block.part) + block.out_channels.begin * row_floats + block.channels.begin;
@@ -91,14 +91,14 @@ void StoreTaps(const Run& run, const Block& block, const PointMatrices<float>& t
   }
 }
 
-void SumBlock(const Run& run, const Block& block, size_t thread) {
+void SumBlock(const GradientRun& run, const FilterBlock& block, size_t thread) {
   const BlockMatrices m(run, block, thread);
   SumTiles(run, block, m);
   TransformWeightGradients(m.sums, block.channels.size(), m.sums.row_stride);
   StoreTaps(run, block, m.sums);
 }
 
-void AddParts(const Run& run) {
+void AddParts(const GradientRun& run) {
   float* total = run.gradient.weight_gradient;
   ParallelElements(run.pool, run.weights(), [&](size_t begin, size_t end) {
     for (size_t part = 1; part < run.parts.count; ++part) {
@@ -115,13 +115,13 @@ void RunWinogradWeightGradient(const WinogradWeightGradient& gradient, std::span
   const WinogradShape shape = gradient.shape();
   const auto threads = static_cast<size_t>(pool.num_threads());
   const size_t num_parts = WinogradGradientParts(shape);
-  const Run run{gradient,
-                shape,
-                ChooseWinogradGradientBlocks(shape, threads, scratch.size()),
-                {shape.tiles, CeilDivide(shape.tiles, num_parts), num_parts},
-                ActiveMicroTile().columns,
-                reinterpret_cast<float*>(scratch.data() + scratch.size()),
-                pool};
+  const GradientRun run{gradient,
+                        shape,
+                        ChooseWinogradGradientBlocks(shape, threads, scratch.size()),
+                        {shape.tiles, CeilDivide(shape.tiles, num_parts), num_parts},
+                        ActiveMicroTile().columns,
+                        reinterpret_cast<float*>(scratch.data() + scratch.size()),
+                        pool};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
                 "got {} bytes of scratch, expected at least {}", scratch.size(),
                 run.blocks.ScratchBytes(threads));

@@ -80,27 +80,38 @@ double SumOfMagnitudes(const std::vector<double>& numbers) {
   return sum;
 }
 
-// Derivative of dot(first output, cotangent) when `input` moves along `direction`.
-double ComplexStep(const PreparedCase& prepared, const std::vector<ReferenceTensor<double>>& inputs,
-                   size_t input, const std::vector<double>& direction,
-                   const std::vector<double>& cotangent) {
-  constexpr double kStep = 1e-100;  // its square is negligible
-  std::vector<ReferenceTensor<Complex>> moved(inputs.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    moved[i].numbers.assign(inputs[i].numbers.begin(), inputs[i].numbers.end());
-    moved[i].integers = inputs[i].integers;
-    moved[i].bytes = inputs[i].bytes;
+// Derivatives of dot(first output, cotangent).
+class ComplexStep {
+ public:
+  ComplexStep(const PreparedCase& prepared, const std::vector<ReferenceTensor<double>>& inputs,
+              const std::vector<double>& cotangent)
+      : prepared_(prepared), cotangent_(cotangent), moved_(inputs.size()) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      moved_[i].numbers.assign(inputs[i].numbers.begin(), inputs[i].numbers.end());
+      moved_[i].integers = inputs[i].integers;
+      moved_[i].bytes = inputs[i].bytes;
+    }
   }
-  for (size_t k = 0; k < direction.size(); ++k) {
-    moved[input].numbers[k] += Complex(0, kStep * direction[k]);
+
+  // When `input` moves along `direction`.
+  double Along(size_t input, const std::vector<double>& direction) {
+    constexpr double kStep = 1e-100;  // its square is negligible
+    std::vector<Complex>& numbers = moved_[input].numbers;
+    for (size_t k = 0; k < direction.size(); ++k) numbers[k].imag(kStep * direction[k]);
+    const auto outputs = RunReferenceOp<Complex>(prepared_.op, prepared_.call(), moved_);
+    for (Complex& number : numbers) number.imag(0);
+    double sum = 0;
+    for (size_t i = 0; i < cotangent_.size(); ++i) {
+      sum += outputs[0].numbers[i].imag() / kStep * cotangent_[i];
+    }
+    return sum;
   }
-  const auto outputs = RunReferenceOp<Complex>(prepared.op, prepared.call(), moved);
-  double sum = 0;
-  for (size_t i = 0; i < cotangent.size(); ++i) {
-    sum += outputs[0].numbers[i].imag() / kStep * cotangent[i];
-  }
-  return sum;
-}
+
+ private:
+  const PreparedCase& prepared_;
+  const std::vector<double>& cotangent_;
+  std::vector<ReferenceTensor<Complex>> moved_;
+};
 
 // Single elements show which index is wrong; dense directions test all of them at once.
 std::vector<std::vector<double>> Directions(uint64_t seed, size_t count) {
@@ -128,6 +139,10 @@ void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built,
   values[built.cotangent.index()].numbers = cotangent;
   RunReferenceGraph(built.graph, BuiltinOps(), values);
   const auto& y = values[built.graph.nodes[0].outputs[0].index()].numbers;
+  // Formulas subtract from 1 (softmax), so terms are at least as large as the cotangent.
+  const double least_magnitude = DotOfMagnitudes(y, cotangent) + SumOfMagnitudes(cotangent);
+  const double sum_size = SumSize(prepared, 0);
+  ComplexStep complex_step(prepared, inputs, cotangent);
 
   for (size_t w = 0; w < built.wanted.size(); ++w) {
     const size_t input = built.wanted[w];
@@ -135,12 +150,11 @@ void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built,
     ASSERT_EQ(gradient.size(), inputs[input].numbers.size());
     const auto directions = Directions(op_case.seed, gradient.size());
     for (size_t d = 0; d < directions.size(); ++d) {
-      const double expected = ComplexStep(prepared, inputs, input, directions[d], cotangent);
+      const double expected = complex_step.Along(input, directions[d]);
       const double actual = Dot(gradient, directions[d]);
-      // Formulas subtract from 1 (softmax), so terms are at least as large as the cotangent.
-      const double magnitude = std::abs(expected) + DotOfMagnitudes(gradient, directions[d]) +
-                               DotOfMagnitudes(y, cotangent) + SumOfMagnitudes(cotangent);
-      const double tolerance = GradientTolerance(magnitude, SumSize(prepared, 0));
+      const double magnitude =
+          std::abs(expected) + DotOfMagnitudes(gradient, directions[d]) + least_magnitude;
+      const double tolerance = GradientTolerance(magnitude, sum_size);
       if (std::abs(actual - expected) <= tolerance) continue;
       ADD_FAILURE() << fmt::format(
           "gradient of '{}' along direction {} at scale {} is {}, expected {} within {} ({})",

@@ -38,9 +38,10 @@ struct Conv2dReference {
     std::fill_n(y, call.out_shape(0).elements(), T(0));
     ForEachConv2dTap(g, [&](int64_t x_pixel, int64_t w_tap, int64_t y_pixel) {
       for (int64_t o = 0; o < g.out_channels; ++o) {
-        for (int64_t c = 0; c < g.channels; ++c) {
-          y[y_pixel + o] += x[x_pixel + c] * w[o * g.window_elements() + w_tap + c];
-        }
+        const T* filter = w + o * g.window_elements() + w_tap;
+        T sum = y[y_pixel + o];
+        for (int64_t c = 0; c < g.channels; ++c) sum += x[x_pixel + c] * filter[c];
+        y[y_pixel + o] = sum;
       }
     });
   }

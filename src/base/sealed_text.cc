@@ -4,6 +4,7 @@
 
 #include "thimble/base/crc64.h"
 #include "thimble/base/file_reader.h"
+#include "thimble/base/quote_name.h"
 
 namespace thimble {
 namespace {
@@ -67,8 +68,8 @@ Result<void> CheckSeal(std::string_view text) {
   const std::string_view seal = text.substr(digits - kMark.size(), kOpenSeal.size());
   const std::string expected = FormatSeal(ChecksumOf(text, digits));
   if (seal == expected) return {};
-  return BadInput(
-      fmt::format("is damaged or was edited: its checksum is {}, it records {}", expected, seal));
+  return BadInput(fmt::format("is damaged or was edited: its checksum is {}, it records {}",
+                              expected, QuoteName(seal)));
 }
 
 Result<std::string> ReadSealedFile(const std::string& path, int64_t max_bytes) {

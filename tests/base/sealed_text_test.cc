@@ -63,6 +63,12 @@ TEST(SealedText, SaysWhatDiffers) {
             0U);
 }
 
+TEST(SealedText, TheMessageIsOneLineWhateverIsDamaged) {
+  const std::string message = CheckSeal("x crc64:01234\n6789\xff abcdef").error().message;
+  EXPECT_NE(message.find("it records \"crc64:01234\\n6789"), std::string::npos) << message;
+  EXPECT_EQ(message.find_first_of("\n\xff"), std::string::npos) << message;
+}
+
 TEST(SealedTextDeathTest, OnlyObjectsCanBeSealed) {
   EXPECT_DEATH(SealJson("[1]\n"), "not the text of a JSON object");
 }

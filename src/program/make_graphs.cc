@@ -112,8 +112,8 @@ class GraphMaker {
     for (const Asked& asked : asked_) {
       const std::string done = asked.technique->CutBatch(asked.value, parts);
       if (done.empty()) continue;
-      result_.cut = RecordOf(*asked.technique, done);
-      result_.cut->exactness =
+      result_.split_by = RecordOf(*asked.technique, done);
+      result_.split_by->exactness =
           asked.technique->lever()->exactness(part, {.value = asked.value, .batch = parts.total});
     }
   }

@@ -43,7 +43,7 @@ struct ProgramGraphs {
   // The first graph is training with a full batch or with its first part.
   std::vector<NamedGraph> graphs;
   // If steps are trained in parts: the technique that split them. Its saving is not known here.
-  std::optional<TechniqueRecord> cut;
+  std::optional<TechniqueRecord> split_by;
 };
 
 Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,

@@ -47,7 +47,7 @@ TEST_F(MakeGraphsTest, AGraphForEveryBatch) {
   EXPECT_THAT(NamesOf(made), ElementsAre("train 8", "train 3", "evaluate 8", "evaluate 5"));
   EXPECT_EQ(made.graphs[0].runs_per_step, 1);
   EXPECT_EQ(made.graphs[1].runs_per_step, 0);
-  EXPECT_FALSE(made.cut.has_value());
+  EXPECT_FALSE(made.split_by.has_value());
   EXPECT_EQ(made.graphs[0].graph.nodes.back().phase, Phase::kUpdate);
 }
 
@@ -59,10 +59,10 @@ TEST_F(MakeGraphsTest, PartsAndTheUpdateBehindThem) {
   EXPECT_EQ(made.graphs[0].runs_per_step, 1);
   EXPECT_EQ(made.graphs[1].runs_per_step, 2);
   EXPECT_EQ(made.graphs[3].runs_per_step, 0);
-  ASSERT_TRUE(made.cut.has_value());
-  EXPECT_EQ(made.cut->name, "microbatch");
-  EXPECT_EQ(made.cut->done, "3 parts of at most 3 samples");
-  EXPECT_EQ(made.cut->exactness, "lossy: batch-norm statistics per 3 samples");
+  ASSERT_TRUE(made.split_by.has_value());
+  EXPECT_EQ(made.split_by->name, "microbatch");
+  EXPECT_EQ(made.split_by->done, "3 parts of at most 3 samples");
+  EXPECT_EQ(made.split_by->exactness, "lossy: batch-norm statistics per 3 samples");
 }
 
 TEST_F(MakeGraphsTest, EachGraphSaysWhatWasDoneToIt) {

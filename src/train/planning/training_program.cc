@@ -181,13 +181,13 @@ int64_t TrainingProgram::runs_per_step() const { return in_parts() ? PartsOf(bat
 ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
                        int64_t plain_arena_bytes) {
   ProgramRecord record = RecordOf(program.program, ops);
-  if (!program.cut) return record;
-  TechniqueRecord cut = *program.cut;
+  if (!program.split_by) return record;
+  TechniqueRecord splitting = *program.split_by;
   if (plain_arena_bytes > 0) {
-    cut.saved_bytes = plain_arena_bytes - static_cast<int64_t>(record.arena_bytes);
+    splitting.saved_bytes = plain_arena_bytes - static_cast<int64_t>(record.arena_bytes);
   }
   std::vector<TechniqueRecord>& techniques = record.plans.front().techniques;
-  techniques.insert(techniques.begin(), std::move(cut));
+  techniques.insert(techniques.begin(), std::move(splitting));
   return record;
 }
 
@@ -220,7 +220,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
   THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made,
                            MakeGraphs(spec, ops, ForwardMaker(config, result, ops)));
-  result.cut = std::move(made.cut);
+  result.split_by = std::move(made.split_by);
   THIMBLE_ASSIGN_OR_RETURN(
       result.program,
       PlanProgram(made.graphs, ops, PrefetchRing(config, result.part, model.images), options));

@@ -47,7 +47,7 @@ struct TrainingProgram {
   int64_t batch = 0;    // samples of a full batch
   int64_t part = 0;     // samples of the largest part: as many as are in the arena at a time
   BatchCuts cuts = {};  // the parts of each batch size
-  std::optional<TechniqueRecord> cut = {};  // the technique that split batches, if they have parts
+  std::optional<TechniqueRecord> split_by = {};  // the technique that split batches, if any
 
   // Whether a step is one run for each part of its batch and one for the update.
   bool in_parts() const { return PartsOf(batch).parts > 1; }

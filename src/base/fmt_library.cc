@@ -1,6 +1,6 @@
-// The functions of fmt that normally live in its library, compiled from its headers: Debian has only
-// the shared library, and our programs are to run without it (decision 17). If one is missing here,
-// linking fails and names it.
+// The functions of fmt that normally live in its library, compiled from its headers: Debian has
+// only the shared library, and our programs are to run without it (decision 17). If one is missing
+// here, linking fails and names it.
 #include <fmt/format-inl.h>
 
 template char fmt::detail::decimal_point_impl<char>(locale_ref);

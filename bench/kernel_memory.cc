@@ -2,6 +2,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/plan/plan.h"
+#include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 namespace {
@@ -32,6 +33,10 @@ void Fill(const TensorView& view) {
       return FillWith<uint8_t>(view, [](size_t i) { return static_cast<uint8_t>(MixedBits(i)); });
     case DType::kI32:
       return FillWith<int32_t>(view, [](size_t) { return 0; });
+    case DType::kF16:
+      return FillWith<F16>(view, [](size_t) { return ToF16(1.0F); });
+    case DType::kBF16:
+      return FillWith<BF16>(view, [](size_t) { return ToBF16(1.0F); });
   }
 }
 

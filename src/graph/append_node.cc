@@ -31,9 +31,10 @@ Result<void> CheckInputs(const Graph& graph, const OpDef& op, const NodeSpec& sp
   }
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const Value& value = graph.value(spec.inputs[i]);
-    if (value.dtype != op.inputs()[i].dtype) {
-      return NodeError(spec, fmt::format("input '{}' is {}, expected {}", op.inputs()[i].name,
-                                         Name(value.dtype), Name(op.inputs()[i].dtype)));
+    const OpPort& port = op.inputs()[i];
+    if (!port.Accepts(value.dtype)) {
+      return NodeError(spec, fmt::format("input '{}' is {}, expected {}", port.name,
+                                         Name(value.dtype), Name(port.dtype)));
     }
   }
   return {};
@@ -111,8 +112,14 @@ Result<void> InferOutputShapes(Graph& graph, const OpRegistry& ops, NodeId id) {
 }
 
 NodeShapes::NodeShapes(const Graph& graph, const Node& node) : attributes(node.attributes) {
-  for (ValueId id : node.inputs) inputs.push_back(graph.value(id).shape);
-  for (ValueId id : node.outputs) outputs.push_back(graph.value(id).shape);
+  for (ValueId id : node.inputs) {
+    inputs.push_back(graph.value(id).shape);
+    input_types.push_back(graph.value(id).dtype);
+  }
+  for (ValueId id : node.outputs) {
+    outputs.push_back(graph.value(id).shape);
+    output_types.push_back(graph.value(id).dtype);
+  }
 }
 
 }  // namespace thimble

@@ -38,13 +38,15 @@ Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec
 // Infers the shapes of a node's outputs again, after its attributes changed.
 Result<void> InferOutputShapes(Graph& graph, const OpRegistry& ops, NodeId node);
 
-// The shapes of a node's inputs and outputs, as arguments for the functions of its OpDef.
+// The shapes and types of a node's inputs and outputs, as arguments for the functions of its OpDef.
 struct NodeShapes {
   NodeShapes(const Graph& graph, const Node& node);
-  OpCall call() const { return {inputs, outputs, attributes}; }
+  OpCall call() const { return {inputs, outputs, attributes, input_types, output_types}; }
 
   std::vector<Shape> inputs;
   std::vector<Shape> outputs;
+  std::vector<DType> input_types;
+  std::vector<DType> output_types;
   const Attributes& attributes;
 };
 

@@ -21,12 +21,27 @@ namespace thimble {
 
 class ThreadPool;
 
-// Shapes and constants of one node, on which shape rules, costs and kernels base their decisions.
+// Shapes, constants and types of one node, on which shape rules, costs and kernels base their
+// decisions.
 struct OpCall {
   std::span<const Shape> inputs;
   std::span<const Shape> outputs;  // empty while the shape rule runs
   const Attributes& attributes;
+  // Stored types; empty if all numbers are f32.
+  std::span<const DType> input_types = {};
+  std::span<const DType> output_types = {};
 };
+
+// Whether some numbers are stored in 16 bits.
+inline bool HasShortNumbers(const OpCall& call) {
+  const auto any = [](std::span<const DType> types) {
+    for (const DType type : types) {
+      if (IsShortNumber(type)) return true;
+    }
+    return false;
+  };
+  return any(call.input_types) || any(call.output_types);
+}
 
 // The resources a kernel may plan for.
 struct KernelLimits {
@@ -81,10 +96,21 @@ struct Kernel {
 
 inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 
+// Declines of a kernel type: its own, after numbers in 16 bits unless it takes them.
+template <class Type>
+std::string_view DeclinesOf(const OpCall& call) {
+  if constexpr (!requires { Type::kTakesShortNumbers; }) {
+    if (HasShortNumbers(call)) return "takes numbers of 32 bits only";
+  }
+  if constexpr (requires { &Type::Declines; }) return Type::Declines(call);
+  return {};
+}
+
 // A kernel is a type with `static void Run(const KernelCall&)` and, if it needs them,
 //   static std::string_view Declines(const OpCall&)
 //   static size_t ScratchBytes(const OpCall&, const KernelLimits&)
 //   static void RunGroup(std::span<const KernelCall>)
+//   static constexpr bool kTakesShortNumbers = true   (numbers may be f16 or bf16)
 //   static constexpr std::string_view kOption
 //   static constexpr double kRounding
 //   static constexpr bool kMixesOutputs
@@ -94,9 +120,8 @@ constexpr Kernel MakeKernel(std::string_view name, DeviceKind device) {
   Kernel kernel;
   kernel.name = name;
   kernel.device = device;
-  kernel.declines = &Always;
+  kernel.declines = &DeclinesOf<Type>;
   kernel.run = &Type::Run;
-  if constexpr (requires { &Type::Declines; }) kernel.declines = &Type::Declines;
   if constexpr (requires { &Type::RunGroup; }) kernel.run_group = &Type::RunGroup;
   if constexpr (requires { Type::kOption; }) kernel.option = Type::kOption;
   if constexpr (requires { Type::kRounding; }) kernel.rounding = Type::kRounding;

@@ -15,22 +15,30 @@ size_t PortIndex(const std::string& op, const std::vector<OpPort>& ports, std::s
 
 }  // namespace
 
-OpDef& OpDef::Input(std::string name, DType dtype) {
-  inputs_.push_back({std::move(name), dtype});
-  THIMBLE_CHECK(inputs_.size() <= internal::kMaxPorts);
+OpDef& OpDef::AddPort(std::vector<OpPort>& ports, OpPort port) {
+  ports.push_back(std::move(port));
+  THIMBLE_CHECK(ports.size() <= internal::kMaxPorts);
   return *this;
+}
+
+OpDef& OpDef::Input(std::string name) {
+  return AddPort(inputs_, {.name = std::move(name), .is_number = true});
+}
+
+OpDef& OpDef::Input(std::string name, DType dtype) {
+  return AddPort(inputs_, {.name = std::move(name), .dtype = dtype});
 }
 
 OpDef& OpDef::FilterInput(std::string name) {
-  Input(std::move(name));
-  inputs_.back().is_filter = true;
-  return *this;
+  return AddPort(inputs_, {.name = std::move(name), .is_number = true, .is_filter = true});
+}
+
+OpDef& OpDef::Output(std::string name) {
+  return AddPort(outputs_, {.name = std::move(name), .is_number = true});
 }
 
 OpDef& OpDef::Output(std::string name, DType dtype) {
-  outputs_.push_back({std::move(name), dtype});
-  THIMBLE_CHECK(outputs_.size() <= internal::kMaxPorts);
-  return *this;
+  return AddPort(outputs_, {.name = std::move(name), .dtype = dtype});
 }
 
 OpDef& OpDef::Attribute(std::string name, AttributeValue default_value) {

@@ -57,10 +57,14 @@ using ShapeFunction = std::function<Result<std::vector<Shape>>(const OpCall&)>;
 using FlopFunction = std::function<int64_t(const OpCall&)>;
 using GradientFunction = std::function<void(GradientBuilder&)>;
 
+// Accepts numbers, stored in any type for them, or exactly one type.
 struct OpPort {
   std::string name;
-  DType dtype = DType::kF32;
+  DType dtype = DType::kF32;  // of a number: the type unless the technique `precision` changes it
+  bool is_number = false;
   bool is_filter = false;
+
+  bool Accepts(DType stored) const { return is_number ? IsNumber(stored) : stored == dtype; }
 };
 
 // How to recompute the first output of a node, bit-identically and with less work, once some of its
@@ -75,11 +79,14 @@ class OpDef {
  public:
   explicit OpDef(std::string name) : name_(std::move(name)) {}
 
-  OpDef& Input(std::string name, DType dtype = DType::kF32);
+  // Numbers, or exactly one type.
+  OpDef& Input(std::string name);
+  OpDef& Input(std::string name, DType dtype);
   // An input with the filters of a convolution, (O, KH, KW, C). Files store such a parameter as (O,
   // C, KH, KW), as PyTorch does.
   OpDef& FilterInput(std::string name);
-  OpDef& Output(std::string name, DType dtype = DType::kF32);
+  OpDef& Output(std::string name);
+  OpDef& Output(std::string name, DType dtype);
   // Every attribute a node may carry, with its default (whose type it must have).
   OpDef& Attribute(std::string name, AttributeValue default_value);
   // Computes output shapes from input shapes and attributes, or says why they do not match.
@@ -124,6 +131,8 @@ class OpDef {
   int64_t CountFlops(const OpCall& call) const { return flops_ ? flops_(call) : 0; }
 
  private:
+  OpDef& AddPort(std::vector<OpPort>& ports, OpPort port);
+
   std::string name_;
   std::vector<OpPort> inputs_;
   std::vector<OpPort> outputs_;

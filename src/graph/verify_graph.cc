@@ -91,7 +91,7 @@ class Verifier {
         return Wrong(fmt::format("node {} ({}) reads '{}' before it is written", id.index(),
                                  node.op, value.name));
       }
-      if (value.dtype != op->inputs()[i].dtype) {
+      if (!op->inputs()[i].Accepts(value.dtype)) {
         return Wrong(
             fmt::format("node {} ({}): '{}' has the wrong type", id.index(), node.op, value.name));
       }
@@ -111,7 +111,7 @@ class Verifier {
       if (written_[node.outputs[i].index()] || value.producer != id) {
         return Wrong(fmt::format("'{}' is written twice, or not by its producer", value.name));
       }
-      if (value.shape != (*expected)[i] || value.dtype != op.outputs()[i].dtype) {
+      if (value.shape != (*expected)[i] || !op.outputs()[i].Accepts(value.dtype)) {
         return Wrong(fmt::format("'{}' has shape {}, expected {} from its op", value.name,
                                  ToString(value.shape), ToString((*expected)[i])));
       }

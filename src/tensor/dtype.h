@@ -8,13 +8,36 @@
 
 namespace thimble {
 
-enum class DType : uint8_t { kF32, kU8, kI32 };
+enum class DType : uint8_t {
+  kF32,
+  kU8,
+  kI32,
+  kF16,   // IEEE: 5 bits of exponent, 10 of mantissa; largest 65,504
+  kBF16,  // the upper half of an f32: 8 bits of exponent, 7 of mantissa
+};
+
+// Numbers in 16 bits, as stored. Arithmetic is done in f32 (device/cpu/numbers.h).
+struct F16 {
+  uint16_t bits;
+};
+struct BF16 {
+  uint16_t bits;
+};
+
+// Types that store numbers with a fraction, which computations read as f32.
+constexpr bool IsNumber(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16;
+}
+constexpr bool IsShortNumber(DType dtype) { return IsNumber(dtype) && dtype != DType::kF32; }
 
 constexpr size_t SizeBytes(DType dtype) {
   switch (dtype) {
     case DType::kF32:
     case DType::kI32:
       return 4;
+    case DType::kF16:
+    case DType::kBF16:
+      return 2;
     case DType::kU8:
       return 1;
   }
@@ -29,6 +52,10 @@ constexpr std::string_view Name(DType dtype) {
       return "u8";
     case DType::kI32:
       return "i32";
+    case DType::kF16:
+      return "f16";
+    case DType::kBF16:
+      return "bf16";
   }
   return "?";
 }
@@ -41,6 +68,10 @@ constexpr DType DTypeOf() {
     return DType::kF32;
   } else if constexpr (std::is_same_v<Element, int32_t>) {
     return DType::kI32;
+  } else if constexpr (std::is_same_v<Element, F16>) {
+    return DType::kF16;
+  } else if constexpr (std::is_same_v<Element, BF16>) {
+    return DType::kBF16;
   } else {
     static_assert(std::is_same_v<Element, uint8_t>, "no tensor is stored as this type");
     return DType::kU8;

@@ -5,17 +5,27 @@
 #include <cstring>
 
 #include "thimble/device/cpu/thread_pool.h"
+#include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 namespace {
 
+template <class Short>
+std::vector<Short> Shortened(const std::vector<double>& numbers, Short (*shorten)(float)) {
+  std::vector<Short> shortened;
+  for (const double number : numbers) shortened.push_back(shorten(static_cast<float>(number)));
+  return shortened;
+}
+
 std::vector<std::byte> StoredBytes(const ReferenceTensor<double>& tensor, DType dtype) {
-  std::vector<float> floats(tensor.numbers.begin(), tensor.numbers.end());
+  const std::vector<float> floats(tensor.numbers.begin(), tensor.numbers.end());
   const auto bytes_of = [](const auto& vector) {
     const auto* begin = reinterpret_cast<const std::byte*>(vector.data());
     return std::vector<std::byte>(begin, begin + vector.size() * sizeof(vector[0]));
   };
   if (dtype == DType::kI32) return bytes_of(tensor.integers);
+  if (dtype == DType::kF16) return bytes_of(Shortened(tensor.numbers, ToF16));
+  if (dtype == DType::kBF16) return bytes_of(Shortened(tensor.numbers, ToBF16));
   return dtype == DType::kU8 ? bytes_of(tensor.bytes) : bytes_of(floats);
 }
 
@@ -34,14 +44,14 @@ class KernelMemory {
       : scratch(kernel.scratch_bytes(prepared.call(),
                                      {options.threads, options.scratch_bytes_per_thread})) {
     for (size_t i = 0; i < inputs.size(); ++i) {
-      const DType dtype = prepared.op.inputs()[i].dtype;
+      const DType dtype = prepared.input_types[i];
       stored.push_back(StoredBytes(inputs[i], dtype));
       buffers.emplace_back(stored[i].size());
       std::copy(stored[i].begin(), stored[i].end(), buffers[i].data());
       in.push_back({buffers[i].data(), dtype, prepared.op_case.inputs[i]});
     }
     for (size_t i = 0; i < prepared.outputs.size(); ++i) {
-      out.push_back({nullptr, prepared.op.outputs()[i].dtype, prepared.outputs[i]});
+      out.push_back({nullptr, prepared.output_types[i], prepared.outputs[i]});
       for (const auto& [output, input] : options.in_place) {
         if (output == i) out[i].data = in[input].data;
       }

@@ -11,6 +11,7 @@
 #include "tests/support/op_inputs.h"
 #include "tests/support/tolerance.h"
 #include "thimble/device/cpu/simd_target.h"
+#include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 namespace {
@@ -96,15 +97,30 @@ std::vector<double> TolerancesOf(const Kernel& kernel, std::vector<double> toler
   return tolerances;
 }
 
+template <class T>
+T ElementAt(const std::vector<std::byte>& bytes, size_t index) {
+  T element;
+  std::memcpy(&element, bytes.data() + index * sizeof(T), sizeof(T));
+  return element;
+}
+
+float NumberAt(const std::vector<std::byte>& bytes, DType type, size_t index) {
+  if (type == DType::kF16) return ToFloat(ElementAt<F16>(bytes, index));
+  return type == DType::kBF16 ? ToFloat(ElementAt<BF16>(bytes, index))
+                              : ElementAt<float>(bytes, index);
+}
+
 // Reports only the first difference.
 void ExpectCloseNumbers(const std::vector<double>& expected, const std::vector<double>& tolerances,
-                        const std::vector<std::byte>& actual, const std::string& where) {
+                        const std::vector<std::byte>& actual, DType type,
+                        const std::string& where) {
   for (size_t i = 0; i < expected.size(); ++i) {
-    float number = 0;
-    std::memcpy(&number, actual.data() + i * sizeof(float), sizeof(float));
-    if (IsClose(number, expected[i], tolerances[i])) continue;
+    const float number = NumberAt(actual, type, i);
+    const double tolerance =
+        tolerances[i] + StorageTolerance(std::abs(expected[i]) + tolerances[i], type);
+    if (IsClose(number, expected[i], tolerance)) continue;
     ADD_FAILURE() << fmt::format("{}, element {} is {}, expected {} within {}", where, i, number,
-                                 expected[i], tolerances[i]);
+                                 expected[i], tolerance);
     return;
   }
 }
@@ -125,7 +141,7 @@ void ExpectClose(const PreparedCase& prepared, const Kernel& kernel, const Expec
                                          ToString(prepared.op_case));
     const ReferenceTensor<double>& exact = expected.outputs[o];
     ExpectCloseNumbers(exact.numbers, TolerancesOf(kernel, expected.tolerances[o]), actual[o],
-                       port);
+                       prepared.output_types[o], port);
     ExpectEqualIntegers(exact.integers, actual[o], port);
     ExpectEqualIntegers(exact.bytes, actual[o], port);
   }
@@ -149,6 +165,7 @@ std::vector<KernelRunOptions> InPlaceRuns(const PreparedCase& prepared) {
     bool placed = false;
     for (size_t input = 0; input < taken.size(); ++input) {
       if (!prepared.op.MayReuse(output, input)) continue;
+      if (prepared.output_types[output] != prepared.input_types[input]) continue;
       runs.push_back({.in_place = {{output, input}}});
       if (placed || taken[input]) continue;
       together.in_place.emplace_back(output, input);
@@ -207,15 +224,27 @@ std::vector<const Kernel*> KernelsOn(DeviceKind device, const PreparedCase& prep
   return kernels;
 }
 
-}  // namespace
+// Calls check(case) with the case itself or, if it does not say how numbers are stored, for each
+// type in turn.
+template <class Check>
+void ForEachStorage(OpCase op_case, const Check& check) {
+  const bool chosen = !op_case.number_types.empty();
+  check(op_case);
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    if (chosen) return;
+    op_case.number_types = {type};
+    check(op_case);
+  }
+}
 
-CheckedKernels CheckKernels(const OpCase& op_case, const std::vector<KernelLimits>& limits) {
-  CheckedKernels checked;
+void CheckCpuKernels(const OpCase& op_case, const std::vector<KernelLimits>& limits,
+                     CheckedKernels& checked) {
   const PreparedCase prepared(op_case);
-  if (!prepared.valid()) return checked;
+  const auto kernels = KernelsOn(DeviceKind::kCpu, prepared);
+  if (!prepared.valid() || kernels.empty()) return;
   const auto inputs = RandomInputs(prepared, 1.0);
   const Expected expected = ComputeExpected(prepared, inputs);
-  for (const Kernel* kernel : KernelsOn(DeviceKind::kCpu, prepared)) {
+  for (const Kernel* kernel : kernels) {
     checked.push_back(kernel->name);
     if (kernel == &prepared.op.kernels().back()) {
       CheckKernel(prepared, *kernel, "reference", {limits.front()}, inputs, expected);
@@ -228,21 +257,31 @@ CheckedKernels CheckKernels(const OpCase& op_case, const std::vector<KernelLimit
     }
     THIMBLE_CHECK(PinSimdTarget("auto").ok());
   }
-  return checked;
 }
 
-CheckedKernels CheckCudaKernels(const OpCase& op_case) {
-  CheckedKernels checked;
+void CheckCudaKernels(const OpCase& op_case, CheckedKernels& checked) {
   const PreparedCase prepared(op_case);
-  if (!prepared.valid()) return checked;
   const auto kernels = KernelsOn(DeviceKind::kCuda, prepared);
-  if (kernels.empty()) return checked;
+  if (!prepared.valid() || kernels.empty()) return;
   const auto inputs = RandomInputs(prepared, 1.0);
   const Expected expected = ComputeExpected(prepared, inputs);
   for (const Kernel* kernel : kernels) {
     CheckCudaKernel(prepared, *kernel, inputs, expected);
     checked.push_back(kernel->name);
   }
+}
+
+}  // namespace
+
+CheckedKernels CheckKernels(const OpCase& op_case, const std::vector<KernelLimits>& limits) {
+  CheckedKernels checked;
+  ForEachStorage(op_case, [&](const OpCase& c) { CheckCpuKernels(c, limits, checked); });
+  return checked;
+}
+
+CheckedKernels CheckCudaKernels(const OpCase& op_case) {
+  CheckedKernels checked;
+  ForEachStorage(op_case, [&](const OpCase& c) { CheckCudaKernels(c, checked); });
   return checked;
 }
 

@@ -9,6 +9,7 @@
 
 #include "thimble/graph/attributes.h"
 #include "thimble/graph/kernel.h"
+#include "thimble/tensor/dtype.h"
 #include "thimble/tensor/shape.h"
 
 namespace thimble {
@@ -32,6 +33,9 @@ struct OpCase {
   // a probability of nearly 1 minus 1.
   double cancelled_size = 0;
   uint64_t seed = 1;
+  // Types of the ports that accept any number, inputs first; repeated if there are more ports than
+  // types. Empty: f32.
+  std::vector<DType> number_types = {};
 };
 
 // "relu (3, 5) stride=1 seed 1", for failure messages.
@@ -44,7 +48,8 @@ inline const std::vector<KernelLimits> kUsualLimits = {
 // Names of the kernels that accepted the call.
 using CheckedKernels = std::vector<std::string_view>;
 
-// Runs every CPU kernel of the op on every SIMD target of the machine and within each of the
+// For f32 and each type of 16 bits that a kernel takes, if the case does not say which: runs every
+// CPU kernel of the op on every SIMD target of the machine and within each of the
 // limits: results must be within tolerance of the double-precision reference and the same bits for
 // any number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes
 // around every buffer and inputs must not change, and outputs that may reuse an input must give the

@@ -8,6 +8,7 @@
 
 #include "thimble/base/philox.h"
 #include "thimble/ops/builtin_ops.h"
+#include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 namespace {
@@ -27,11 +28,30 @@ class Draws {
   uint32_t stream_;
 };
 
+// The types of the ports; `number_index` counts ports with numbers.
+std::vector<DType> TypesOf(const std::vector<OpPort>& ports, const std::vector<DType>& number_types,
+                           size_t& number_index) {
+  std::vector<DType> types;
+  for (const OpPort& port : ports) {
+    const bool plain = !port.is_number || number_types.empty();
+    types.push_back(plain ? port.dtype : number_types[number_index % number_types.size()]);
+    number_index += port.is_number ? 1 : 0;
+  }
+  return types;
+}
+
 }  // namespace
+
+double Stored(double number, DType type) {
+  const auto rounded = static_cast<float>(number);
+  if (type == DType::kF16) return ToFloat(ToF16(rounded));
+  return type == DType::kBF16 ? ToFloat(ToBF16(rounded)) : rounded;
+}
 
 std::string ToString(const OpCase& op_case) {
   std::string shapes;
   for (const Shape& shape : op_case.inputs) shapes += fmt::format(" {}", ToString(shape));
+  for (const DType type : op_case.number_types) shapes += fmt::format(" {}", Name(type));
   return fmt::format("{}{} {} seed {}", op_case.op, shapes, ToString(op_case.attributes),
                      op_case.seed);
 }
@@ -55,6 +75,9 @@ PreparedCase::PreparedCase(const OpCase& the_case)
     ADD_FAILURE() << ToString(op_case) << ": expected " << op.inputs().size() << " inputs";
     return;
   }
+  size_t number_index = 0;
+  input_types = TypesOf(op.inputs(), op_case.number_types, number_index);
+  output_types = TypesOf(op.outputs(), op_case.number_types, number_index);
   auto shapes = op.InferShapes({op_case.inputs, {}, attributes});
   if (shapes.ok()) {
     outputs = *shapes;
@@ -82,7 +105,7 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
         const double number = Contains(op_case.positive_inputs, i)
                                   ? 0.5 + static_cast<double>(UniformFloat(words[0]))
                                   : offset + static_cast<double>(NormalFloat(words[0], words[1]));
-        inputs[i].numbers[k] = static_cast<float>(number * scale);
+        inputs[i].numbers[k] = Stored(number * scale, prepared.input_types[i]);
       }
     }
   }

@@ -14,18 +14,23 @@ namespace thimble {
 struct PreparedCase {
   explicit PreparedCase(const OpCase& op_case);
   bool valid() const { return outputs.size() == op.outputs().size(); }
-  OpCall call() const { return {op_case.inputs, outputs, attributes}; }
+  OpCall call() const { return {op_case.inputs, outputs, attributes, input_types, output_types}; }
 
   const OpCase& op_case;
   const OpDef& op;
   Attributes attributes;
   std::vector<Shape> outputs;
+  std::vector<DType> input_types;
+  std::vector<DType> output_types;
 };
+
+// The number as a tensor of this type stores it.
+double Stored(double number, DType type);
 
 // The case's attributes with the op's defaults for the missing ones.
 Attributes CompleteAttributes(const OpCase& op_case);
 
-// Random inputs, exact in floats; floating-point ones are multiplied by `scale`.
+// Random inputs, exact in their types; numbers are multiplied by `scale`.
 std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, double scale);
 
 // Standard normal numbers of one seed and stream.

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "thimble/tensor/dtype.h"
+
 namespace thimble {
 
 // Half the distance from 1 to the next float, or double: the largest relative error of one
@@ -20,6 +22,13 @@ inline constexpr double kKernelFactor = 2;
 // terms cancel (then the spread is large) or not (then the result is large).
 inline double KernelTolerance(double expected, double spread, double sum_size) {
   return kKernelFactor * kFloatRounding * std::sqrt(sum_size) * (std::abs(expected) + spread);
+}
+
+// The largest error of storing a number: relative, and absolute for numbers that are too small for
+// all digits.
+inline double StorageTolerance(double number, DType type) {
+  if (type == DType::kF16) return 0x1p-11 * std::abs(number) + 0x1p-25;
+  return type == DType::kBF16 ? 0x1p-8 * std::abs(number) : 0;
 }
 
 // A wrong gradient rule differs in its first digits, so the factor for doubles can be generous.

@@ -1,6 +1,6 @@
 #include <cstring>
 
-#include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/ops/accumulate/accumulate.h"
 #include "thimble/ops/add/add.h"
 
@@ -9,12 +9,9 @@ namespace thimble {
 void AccumulateCpu::Run(const KernelCall& call) {
   // sum and x have the positions of add's inputs.
   if (call.In<int32_t>(2)[0] != 0) return AddCpu::Run(call);
-  const float* x = call.In<float>(1);
-  float* next = call.Out<float>(0);
-  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
-                   [&](size_t begin, size_t end) {
-                     std::memcpy(next + begin, x + begin, (end - begin) * sizeof(float));
-                   });
+  ParallelNumbers(call.pool, call.inputs.subspan(1, 1), call.outputs, [](const NumberPiece& piece) {
+    std::memcpy(piece.out[0], piece.in[0], piece.count * sizeof(float));
+  });
 }
 
 }  // namespace thimble

@@ -6,6 +6,7 @@
 namespace thimble {
 
 struct AddCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

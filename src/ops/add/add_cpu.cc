@@ -1,4 +1,4 @@
-#include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/ops/add/add.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -32,13 +32,9 @@ namespace thimble {
 HWY_EXPORT(Add);
 
 void AddCpu::Run(const KernelCall& call) {
-  const float* a = call.In<float>(0);
-  const float* b = call.In<float>(1);
-  float* y = call.Out<float>(0);
-  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
-                   [&](size_t begin, size_t end) {
-                     HWY_DYNAMIC_DISPATCH(Add)(a + begin, b + begin, y + begin, end - begin);
-                   });
+  ParallelNumbers(call.pool, call.inputs.first(2), call.outputs, [](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(Add)(piece.in[0], piece.in[1], piece.out[0], piece.count);
+  });
 }
 
 }  // namespace thimble

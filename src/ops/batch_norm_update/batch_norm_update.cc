@@ -85,12 +85,12 @@ int64_t UpdateFlops(const OpCall& call) {
 // only kernel.
 OpDef Make_batch_norm_update() {
   return OpDef("batch_norm_update")
-      .Input("running_mean")
-      .Input("running_variance")
-      .Input("mean")
-      .Input("variance")
-      .Output("next_mean")
-      .Output("next_variance")
+      .Input("running_mean", DType::kF32)
+      .Input("running_variance", DType::kF32)
+      .Input("mean", DType::kF32)
+      .Input("variance", DType::kF32)
+      .Output("next_mean", DType::kF32)
+      .Output("next_variance", DType::kF32)
       .Attribute("momentum", 0.1)
       .Attribute("count", int64_t{1})
       .Attribute("samples", int64_t{0})

@@ -20,7 +20,7 @@ struct FillReference {
 // One number needs no vectors or threads: the reference is the only CPU kernel.
 OpDef Make_fill() {
   return OpDef("fill")
-      .Output("y")
+      .Output("y", DType::kF32)
       .Attribute("value", 0.0)
       .ShapeRule(
           [](const OpCall&) -> Result<std::vector<Shape>> { return std::vector<Shape>{Shape{1}}; })

@@ -84,8 +84,8 @@ void GroupNormGradient(GradientBuilder& g) {
 OpDef MakeNorm(std::string name) {
   return OpDef(std::move(name))
       .Input("x")
-      .Input("gamma")
-      .Input("beta")
+      .Input("gamma", DType::kF32)
+      .Input("beta", DType::kF32)
       .Attribute("groups", int64_t{1})
       .Attribute("epsilon", 1e-5)
       .Attribute("relu", int64_t{0});
@@ -94,12 +94,12 @@ OpDef MakeNorm(std::string name) {
 // The common part of both gradient ops.
 OpDef MakeGradient(std::string name) {
   return MakeNorm(std::move(name))
-      .Input("mean")
-      .Input("variance")
+      .Input("mean", DType::kF32)
+      .Input("variance", DType::kF32)
       .Input("dy")
       .Output("dx")
-      .Output("dgamma")
-      .Output("dbeta")
+      .Output("dgamma", DType::kF32)
+      .Output("dbeta", DType::kF32)
       .NoGradient("second derivatives are not supported")
       .OutputMayReuse("dx", "dy")
       .OutputMayReuse("dx", "x");
@@ -111,8 +111,8 @@ OpDef MakeGradient(std::string name) {
 OpDef Make_group_norm() {
   return MakeNorm("group_norm")
       .Output("y")
-      .Output("mean")
-      .Output("variance")
+      .Output("mean", DType::kF32)
+      .Output("variance", DType::kF32)
       .ShapeRule(GroupNormShapes)
       .Gradient(GroupNormGradient)
       .OutputMayReuse("y", "x")
@@ -128,8 +128,8 @@ OpDef Make_group_norm() {
 // Recomputes group_norm's y from its statistics, bit-identically.
 OpDef Make_group_norm_apply() {
   return MakeNorm("group_norm_apply")
-      .Input("mean")
-      .Input("variance")
+      .Input("mean", DType::kF32)
+      .Input("variance", DType::kF32)
       .Output("y")
       .ShapeRule(GroupNormApplyShapes)
       .NoGradient("it recomputes a value; group_norm has the gradient")

@@ -6,10 +6,12 @@
 namespace thimble {
 
 struct ReluCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct ReluGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

@@ -1,4 +1,4 @@
-#include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/ops/relu/relu.h"
 
 // Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
@@ -43,22 +43,15 @@ HWY_EXPORT(Relu);
 HWY_EXPORT(ReluGrad);
 
 void ReluCpu::Run(const KernelCall& call) {
-  const float* x = call.In<float>(0);
-  float* y = call.Out<float>(0);
-  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
-                   [&](size_t begin, size_t end) {
-                     HWY_DYNAMIC_DISPATCH(Relu)(x + begin, y + begin, end - begin);
-                   });
+  ParallelNumbers(call.pool, call.inputs, call.outputs, [](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(Relu)(piece.in[0], piece.out[0], piece.count);
+  });
 }
 
 void ReluGradCpu::Run(const KernelCall& call) {
-  const float* y = call.In<float>(0);
-  const float* dy = call.In<float>(1);
-  float* dx = call.Out<float>(0);
-  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
-                   [&](size_t begin, size_t end) {
-                     HWY_DYNAMIC_DISPATCH(ReluGrad)(y + begin, dy + begin, dx + begin, end - begin);
-                   });
+  ParallelNumbers(call.pool, call.inputs, call.outputs, [](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(ReluGrad)(piece.in[0], piece.in[1], piece.out[0], piece.count);
+  });
 }
 
 }  // namespace thimble

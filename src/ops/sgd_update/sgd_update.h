@@ -16,10 +16,12 @@ struct SgdConstants {
 };
 
 struct SgdUpdateCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct SgdUpdatePlainCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

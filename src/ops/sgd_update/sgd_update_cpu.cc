@@ -1,4 +1,4 @@
-#include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -54,34 +54,23 @@ HWY_EXPORT(SgdUpdate);
 HWY_EXPORT(SgdUpdatePlain);
 
 void SgdUpdateCpu::Run(const KernelCall& call) {
-  const float* weight = call.In<float>(0);
-  const float* gradient = call.In<float>(1);
-  const float* momentum = call.In<float>(2);
-  float* next_weight = call.Out<float>(0);
-  float* next_momentum = call.Out<float>(1);
   const SgdConstants constants{call.In<float>(3)[0],
                                static_cast<float>(call.attributes.Float("momentum")),
                                static_cast<float>(call.attributes.Float("weight_decay")),
                                call.attributes.Int("nesterov") != 0};
-  ParallelElements(call.pool, static_cast<size_t>(call.out_shape(0).elements()),
-                   [&](size_t begin, size_t end) {
-                     HWY_DYNAMIC_DISPATCH(SgdUpdate)
-                     (constants, weight + begin, gradient + begin, momentum + begin,
-                      next_weight + begin, next_momentum + begin, end - begin);
-                   });
+  ParallelNumbers(call.pool, call.inputs.first(3), call.outputs, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(SgdUpdate)
+    (constants, piece.in[0], piece.in[1], piece.in[2], piece.out[0], piece.out[1], piece.count);
+  });
 }
 
 void SgdUpdatePlainCpu::Run(const KernelCall& call) {
-  const float* weight = call.In<float>(0);
-  const float* gradient = call.In<float>(1);
-  float* next_weight = call.Out<float>(0);
   const SgdConstants constants{call.In<float>(2)[0], 0.0F,
                                static_cast<float>(call.attributes.Float("weight_decay")), false};
-  ParallelElements(
-      call.pool, static_cast<size_t>(call.out_shape(0).elements()), [&](size_t begin, size_t end) {
-        HWY_DYNAMIC_DISPATCH(SgdUpdatePlain)
-        (constants, weight + begin, gradient + begin, next_weight + begin, end - begin);
-      });
+  ParallelNumbers(call.pool, call.inputs.first(2), call.outputs, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(SgdUpdatePlain)
+    (constants, piece.in[0], piece.in[1], piece.out[0], piece.count);
+  });
 }
 
 }  // namespace thimble

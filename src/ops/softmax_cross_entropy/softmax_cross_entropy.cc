@@ -102,9 +102,9 @@ Result<std::vector<Shape>> SoftmaxCrossEntropyGradShapes(const OpCall& call) {
 
 OpDef Make_softmax_cross_entropy() {
   return OpDef("softmax_cross_entropy")
-      .Input("logits")
+      .Input("logits", DType::kF32)
       .Input("labels", DType::kI32)
-      .Output("loss")
+      .Output("loss", DType::kF32)
       .Output("correct", DType::kI32)
       .Attribute("divisor", 1.0)
       .ShapeRule(SoftmaxCrossEntropyShapes)
@@ -122,10 +122,10 @@ OpDef Make_softmax_cross_entropy() {
 
 OpDef Make_softmax_cross_entropy_grad() {
   return OpDef("softmax_cross_entropy_grad")
-      .Input("logits")
+      .Input("logits", DType::kF32)
       .Input("labels", DType::kI32)
-      .Input("dloss")
-      .Output("dlogits")
+      .Input("dloss", DType::kF32)
+      .Output("dlogits", DType::kF32)
       .Attribute("divisor", 1.0)
       .ShapeRule(SoftmaxCrossEntropyGradShapes)
       .NoGradient("second derivatives are not supported")

@@ -152,6 +152,10 @@ std::string_view SafetensorsName(DType dtype) {
       return "U8";
     case DType::kI32:
       return "I32";
+    case DType::kF16:
+      return "F16";
+    case DType::kBF16:
+      return "BF16";
   }
   return "?";
 }

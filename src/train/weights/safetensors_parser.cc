@@ -49,8 +49,8 @@ constexpr std::array kFileTypes = {
     FileType{"F32", 4, DType::kF32},   FileType{"U8", 1, DType::kU8},
     FileType{"I32", 4, DType::kI32},   FileType{"BOOL", 1, std::nullopt},
     FileType{"I8", 1, std::nullopt},   FileType{"I16", 2, std::nullopt},
-    FileType{"U16", 2, std::nullopt},  FileType{"F16", 2, std::nullopt},
-    FileType{"BF16", 2, std::nullopt}, FileType{"U32", 4, std::nullopt},
+    FileType{"U16", 2, std::nullopt},  FileType{"F16", 2, DType::kF16},
+    FileType{"BF16", 2, DType::kBF16}, FileType{"U32", 4, std::nullopt},
     FileType{"I64", 8, std::nullopt},  FileType{"U64", 8, std::nullopt},
     FileType{"F64", 8, std::nullopt},
 };

@@ -1,0 +1,128 @@
+#include "thimble/device/cpu/numbers.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <vector>
+
+#include "thimble/device/cpu/simd_target.h"
+#include "thimble/device/cpu/thread_pool.h"
+#include "thimble/tensor/short_numbers.h"
+
+namespace thimble {
+namespace {
+
+class NumbersTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override { ASSERT_TRUE(PinSimdTarget(GetParam()).ok()); }
+  void TearDown() override { ASSERT_TRUE(PinSimdTarget("auto").ok()); }
+};
+
+template <class T>
+TensorView ViewOf(std::vector<T>& elements) {
+  return {elements.data(), DTypeOf<T>(), {static_cast<int64_t>(elements.size())}};
+}
+
+// Equal, or both NaN: which NaN is left to the hardware.
+bool Same(float a, float b) {
+  return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+template <class Short>
+void ExpectDecodesAll() {
+  std::vector<Short> stored(1 << 16);
+  for (size_t i = 0; i < stored.size(); ++i) stored[i].bits = static_cast<uint16_t>(i);
+  std::vector<float> decoded(stored.size());
+  DecodeNumbers(ViewOf(stored), 0, stored.size(), decoded.data());
+  for (size_t i = 0; i < stored.size(); ++i) {
+    ASSERT_TRUE(Same(decoded[i], ToFloat(stored[i]))) << i << ": " << decoded[i];
+  }
+}
+
+TEST_P(NumbersTest, DecodesEveryShortNumber) {
+  ExpectDecodesAll<F16>();
+  ExpectDecodesAll<BF16>();
+}
+
+// Floats from all of their range, and the neighbours of every border between two halves.
+std::vector<float> ManyFloats() {
+  std::vector<float> floats;
+  for (uint64_t bits = 0; bits < uint64_t{1} << 32; bits += 4099) {
+    floats.push_back(std::bit_cast<float>(static_cast<uint32_t>(bits)));
+  }
+  for (uint32_t half = 0; half < 0x7C00; ++half) {
+    const float below = ToFloat(F16{static_cast<uint16_t>(half)});
+    const float above = half + 1 < 0x7C00 ? ToFloat(F16{static_cast<uint16_t>(half + 1)}) : 65536;
+    const float middle = (below + above) / 2;
+    for (const float number :
+         {middle, std::nextafter(middle, 0.0F), std::nextafter(middle, above)}) {
+      floats.push_back(number);
+      floats.push_back(-number);
+    }
+  }
+  return floats;
+}
+
+TEST_P(NumbersTest, EncodesAsTheScalarCodeDoes) {
+  const std::vector<float> floats = ManyFloats();
+  std::vector<F16> halves(floats.size());
+  std::vector<BF16> upper(floats.size());
+  EncodeNumbers(floats.data(), 0, floats.size(), ViewOf(halves));
+  EncodeNumbers(floats.data(), 0, floats.size(), ViewOf(upper));
+  for (size_t i = 0; i < floats.size(); ++i) {
+    ASSERT_TRUE(Same(ToFloat(halves[i]), ToFloat(ToF16(floats[i])))) << floats[i];
+    ASSERT_TRUE(Same(ToFloat(upper[i]), ToFloat(ToBF16(floats[i])))) << floats[i];
+  }
+}
+
+TEST_P(NumbersTest, TouchesOnlyWhatItWasAskedFor) {
+  for (const size_t count : {0, 1, 3, 15, 16, 17, 40}) {
+    std::vector<F16> stored(64, F16{0x3C00});  // ones
+    const std::vector<float> twos(count, 2.0F);
+    EncodeNumbers(twos.data(), 5, count, ViewOf(stored));
+    std::vector<float> read(64, -1);
+    DecodeNumbers(ViewOf(stored), 3, count + 4, read.data());
+    for (size_t i = 0; i < read.size(); ++i) {
+      const bool two = i >= 2 && i < 2 + count;
+      EXPECT_EQ(read[i], two ? 2.0F : i < count + 4 ? 1.0F : -1.0F) << count << " " << i;
+    }
+  }
+}
+
+// 2 a + b, in place of b, for tensors of several types and more than one chunk.
+TEST_P(NumbersTest, PiecesCoverEveryElementOnce) {
+  constexpr size_t kCount = 40'000;
+  ThreadPool pool(2);
+  std::vector<float> a(kCount);
+  std::iota(a.begin(), a.end(), 0.0F);
+  std::vector<BF16> b(kCount, ToBF16(0.5F));
+  std::vector<F16> rest(kCount);
+  const std::vector<TensorView> in = {ViewOf(a), ViewOf(b)};
+  const std::vector<TensorView> out = {ViewOf(b), ViewOf(rest)};
+  ParallelNumbers(pool, in, out, [](const NumberPiece& piece) {
+    for (size_t i = 0; i < piece.count; ++i) {
+      const float sum = piece.in[0][i] + piece.in[1][i];
+      piece.out[1][i] = static_cast<float>((piece.begin + i) % 100);
+      piece.out[0][i] = 2 * sum;
+    }
+  });
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(b[i].bits, ToBF16(2 * static_cast<float>(i) + 1).bits) << i;
+    ASSERT_EQ(ToFloat(rest[i]), static_cast<float>(i % 100)) << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, NumbersTest, testing::ValuesIn(SupportedSimdTargets()),
+                         [](const auto& target) { return target.param; });
+
+TEST(NumbersDeathTest, IntegersAreNotNumbers) {
+  std::vector<int32_t> integers(4);
+  float number = 0;
+  EXPECT_DEATH(DecodeNumbers(ViewOf(integers), 0, 1, &number), "i32 does not store numbers");
+  EXPECT_DEATH(EncodeNumbers(&number, 0, 1, ViewOf(integers)), "i32 does not store numbers");
+}
+
+}  // namespace
+}  // namespace thimble

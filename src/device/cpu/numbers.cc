@@ -12,6 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "thimble/device/cpu/numbers-inl.h"
 #include "thimble/device/cpu/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -21,120 +22,22 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Highway's own conversions truncate: to f16 where the hardware has none, to bf16 everywhere.
-constexpr bool kF16ByHardware =
-    HWY_TARGET != HWY_SSE4 && HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128;
-
-template <class Tag>
-using Bits = hn::RebindToUnsigned<Tag>;
-template <class Tag>
-using Halves = hn::Rebind<uint16_t, Tag>;
-
-// 16 bits of each lane, with zeros above them.
-template <class Tag>
-HWY_INLINE hn::Vec<Bits<Tag>> LoadHalves(Tag /*tag*/, const uint16_t* from) {
-  return hn::PromoteTo(Bits<Tag>(), hn::LoadU(Halves<Tag>(), from));
-}
-
-// The lower 16 bits of each lane. Requires zeros above them.
-template <class Tag>
-HWY_INLINE void StoreHalves(Tag /*tag*/, hn::Vec<Bits<Tag>> halves, uint16_t* to) {
-  const hn::RebindToSigned<Tag> signed_bits;
-  hn::StoreU(hn::DemoteTo(Halves<Tag>(), hn::BitCast(signed_bits, halves)), Halves<Tag>(), to);
-}
-
-// The same steps as in short_numbers.h.
-template <class Tag>
-HWY_INLINE hn::Vec<Tag> FromF16Bits(Tag tag, hn::Vec<Bits<Tag>> half) {
-  const Bits<Tag> bits;
-  const hn::RebindToSigned<Tag> integers;
-  const auto magnitude = hn::And(half, hn::Set(bits, 0x7FFF));
-  const auto sign = hn::ShiftLeft<16>(hn::Sub(half, magnitude));
-  const auto small =
-      hn::Mul(hn::ConvertTo(tag, hn::BitCast(integers, magnitude)), hn::Set(tag, 0x1p-24F));
-  const auto large = hn::Gt(magnitude, hn::Set(bits, 0x7BFF));
-  const auto exponent = hn::IfThenElse(large, hn::Set(bits, 0x38000), hn::Set(bits, 0x1C000));
-  const auto normal = hn::ShiftLeft<13>(hn::Add(magnitude, exponent));
-  const auto is_small = hn::Lt(magnitude, hn::Set(bits, 0x400));
-  const auto number = hn::IfThenElse(is_small, hn::BitCast(bits, small), normal);
-  return hn::BitCast(tag, hn::Or(sign, number));
-}
-
-template <class Tag>
-HWY_INLINE hn::Vec<Bits<Tag>> ToF16Bits(Tag tag, hn::Vec<Tag> number) {
-  const Bits<Tag> bits;
-  const auto all = hn::BitCast(bits, number);
-  const auto magnitude = hn::And(all, hn::Set(bits, 0x7FFFFFFF));
-  const auto sign = hn::ShiftRight<16>(hn::Sub(all, magnitude));
-  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(bits, 1));
-  const auto moved = hn::Sub(magnitude, hn::Set(bits, 0x38000000 - 0xFFF));
-  const auto normal = hn::ShiftRight<13>(hn::Add(moved, odd));
-  const auto shifted = hn::Add(hn::BitCast(tag, magnitude), hn::Set(tag, 0.5F));
-  const auto small = hn::Sub(hn::BitCast(bits, shifted), hn::Set(bits, 0x3F000000));
-  const auto payload = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(bits, 0x3FF));
-  const auto nan = hn::Or(hn::Set(bits, 0x7E00), payload);
-  auto half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(bits, 0x38800000)), small, normal);
-  half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(bits, 0x477FEFFF)), hn::Set(bits, 0x7C00), half);
-  half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(bits, 0x7F800000)), nan, half);
-  return hn::Or(sign, half);
-}
-
-template <class Tag>
-HWY_INLINE hn::Vec<Tag> FromF16(Tag tag, const uint16_t* from) {
-  if constexpr (kF16ByHardware) {
-    const hn::Rebind<hwy::float16_t, Tag> short_tag;
-    return hn::PromoteTo(tag, hn::LoadU(short_tag, reinterpret_cast<const hwy::float16_t*>(from)));
-  } else {
-    return FromF16Bits(tag, LoadHalves(tag, from));
-  }
-}
-
-template <class Tag>
-HWY_INLINE void ToF16(Tag tag, hn::Vec<Tag> number, uint16_t* to) {
-  if constexpr (kF16ByHardware) {
-    const hn::Rebind<hwy::float16_t, Tag> short_tag;
-    hn::StoreU(hn::DemoteTo(short_tag, number), short_tag, reinterpret_cast<hwy::float16_t*>(to));
-  } else {
-    StoreHalves(tag, ToF16Bits(tag, number), to);
-  }
-}
-
-template <class Tag>
-HWY_INLINE hn::Vec<Tag> FromBF16(Tag tag, const uint16_t* from) {
-  return hn::BitCast(tag, hn::ShiftLeft<16>(LoadHalves(tag, from)));
-}
-
-template <class Tag>
-HWY_INLINE void ToBF16(Tag tag, hn::Vec<Tag> number, uint16_t* to) {
-  const Bits<Tag> bits;
-  const auto all = hn::BitCast(bits, number);
-  const auto upper = hn::ShiftRight<16>(all);
-  const auto odd = hn::And(upper, hn::Set(bits, 1));
-  const auto rounded = hn::ShiftRight<16>(hn::Add(all, hn::Add(hn::Set(bits, 0x7FFF), odd)));
-  const auto magnitude = hn::And(all, hn::Set(bits, 0x7FFFFFFF));
-  const auto is_nan = hn::Gt(magnitude, hn::Set(bits, 0x7F800000));
-  StoreHalves(tag, hn::IfThenElse(is_nan, hn::Or(upper, hn::Set(bits, 0x40)), rounded), to);
-}
-
-void DecodeF16(const uint16_t* from, size_t count, float* to) {
-  ForEachVector(
-      count, [=](auto tag, size_t i) HWY_ATTR { hn::StoreU(FromF16(tag, from + i), tag, to + i); });
-}
-
-void DecodeBF16(const uint16_t* from, size_t count, float* to) {
+template <class Stored>
+HWY_INLINE void Decode(const Stored* from, size_t count, float* to) {
   ForEachVector(count, [=](auto tag, size_t i)
-                           HWY_ATTR { hn::StoreU(FromBF16(tag, from + i), tag, to + i); });
+                           HWY_ATTR { hn::StoreU(LoadNumbers(tag, from + i), tag, to + i); });
 }
 
-void EncodeF16(const float* from, size_t count, uint16_t* to) {
-  ForEachVector(count,
-                [=](auto tag, size_t i) HWY_ATTR { ToF16(tag, hn::LoadU(tag, from + i), to + i); });
+template <class Stored>
+HWY_INLINE void Encode(const float* from, size_t count, Stored* to) {
+  ForEachVector(count, [=](auto tag, size_t i)
+                           HWY_ATTR { StoreNumbers(hn::LoadU(tag, from + i), tag, to + i); });
 }
 
-void EncodeBF16(const float* from, size_t count, uint16_t* to) {
-  ForEachVector(
-      count, [=](auto tag, size_t i) HWY_ATTR { ToBF16(tag, hn::LoadU(tag, from + i), to + i); });
-}
+void DecodeF16(const F16* from, size_t count, float* to) { Decode(from, count, to); }
+void DecodeBF16(const BF16* from, size_t count, float* to) { Decode(from, count, to); }
+void EncodeF16(const float* from, size_t count, F16* to) { Encode(from, count, to); }
+void EncodeBF16(const float* from, size_t count, BF16* to) { Encode(from, count, to); }
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -155,10 +58,10 @@ void DecodeNumbers(const TensorView& from, size_t begin, size_t count, float* to
       std::memcpy(to, from.DataAs<const float>() + begin, count * sizeof(float));
       return;
     case DType::kF16:
-      HWY_DYNAMIC_DISPATCH(DecodeF16)(&from.DataAs<const F16>()[begin].bits, count, to);
+      HWY_DYNAMIC_DISPATCH(DecodeF16)(from.DataAs<const F16>() + begin, count, to);
       return;
     case DType::kBF16:
-      HWY_DYNAMIC_DISPATCH(DecodeBF16)(&from.DataAs<const BF16>()[begin].bits, count, to);
+      HWY_DYNAMIC_DISPATCH(DecodeBF16)(from.DataAs<const BF16>() + begin, count, to);
       return;
     case DType::kU8:
     case DType::kI32:
@@ -173,10 +76,10 @@ void EncodeNumbers(const float* from, size_t begin, size_t count, const TensorVi
       std::memcpy(to.DataAs<float>() + begin, from, count * sizeof(float));
       return;
     case DType::kF16:
-      HWY_DYNAMIC_DISPATCH(EncodeF16)(from, count, &to.DataAs<F16>()[begin].bits);
+      HWY_DYNAMIC_DISPATCH(EncodeF16)(from, count, to.DataAs<F16>() + begin);
       return;
     case DType::kBF16:
-      HWY_DYNAMIC_DISPATCH(EncodeBF16)(from, count, &to.DataAs<BF16>()[begin].bits);
+      HWY_DYNAMIC_DISPATCH(EncodeBF16)(from, count, to.DataAs<BF16>() + begin);
       return;
     case DType::kU8:
     case DType::kI32:

@@ -25,11 +25,22 @@ struct PoolWindow {
   }
 };
 
+// A rectangle of positions of a tensor (B, H, W, C).
+struct PoolRectangle {
+  size_t corner;  // the element of its first position and channel
+  int64_t height;
+  int64_t width;
+  int64_t row_stride;  // elements from one row to the next
+  size_t channels;
+};
+
 struct AvgPool2dCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct AvgPool2dGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

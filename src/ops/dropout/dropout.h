@@ -8,6 +8,7 @@
 namespace thimble {
 
 struct DropoutCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/device/cpu/parallel_elements.h"
 #include "thimble/ops/dropout/dropout.h"
 
@@ -19,9 +20,6 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Random words drawn at once: 4 KiB, so that they stay in the first-level cache.
-constexpr size_t kWordsAtOnce = 1024;
-
 // y = words[i] below the threshold ? 0 : scale * x.
 void DropElements(const DropoutDraw& draw, const uint32_t* words, const float* x, float* y,
                   size_t count) {
@@ -33,16 +31,13 @@ void DropElements(const DropoutDraw& draw, const uint32_t* words, const float* x
   });
 }
 
-// Elements [begin, end) of a sample, whose data x and y point to; begin is a multiple of 4.
-void DropPart(const DropoutDraw& draw, uint32_t epoch, uint32_t sample, size_t begin, size_t end,
+// x, y: `count` elements of a sample from the element `begin` on, which is a multiple of 4.
+void DropPart(const DropoutDraw& draw, uint32_t epoch, uint32_t sample, size_t begin, size_t count,
               const float* x, float* y) {
-  HWY_ALIGN uint32_t words[kWordsAtOnce];
-  for (size_t i = begin; i < end; i += kWordsAtOnce) {
-    const size_t count = std::min(kWordsAtOnce, end - i);
-    const auto first = static_cast<uint32_t>(i / kElementsPerDraw);
-    PhiloxWords(draw.source.key(), {first, draw.stream, sample, epoch}, count, words);
-    DropElements(draw, words, x + i, y + i, count);
-  }
+  HWY_ALIGN uint32_t words[kNumbersPerPiece];
+  const auto first = static_cast<uint32_t>(begin / kElementsPerDraw);
+  PhiloxWords(draw.source.key(), {first, draw.stream, sample, epoch}, count, words);
+  DropElements(draw, words, x, y, count);
 }
 
 }  // namespace
@@ -62,12 +57,20 @@ void DropoutCpu::Run(const KernelCall& call) {
   const auto epoch = static_cast<uint32_t>(call.In<int32_t>(2)[0]);
   const size_t chunks = (elements + kElementsPerChunk - 1) / kElementsPerChunk;
   call.pool.Run(samples * chunks, [&](size_t task, size_t /*thread*/) {
+    alignas(64) float x_copy[kNumbersPerPiece];
+    alignas(64) float y_copy[kNumbersPerPiece];
     const size_t row = task / chunks;
-    const size_t begin = task % chunks * kElementsPerChunk;
-    HWY_DYNAMIC_DISPATCH(DropPart)
-    (draw, epoch, static_cast<uint32_t>(call.In<int32_t>(1)[row]), begin,
-     std::min(elements, begin + kElementsPerChunk), call.In<float>(0) + row * elements,
-     call.Out<float>(0) + row * elements);
+    const auto sample = static_cast<uint32_t>(call.In<int32_t>(1)[row]);
+    const size_t chunk = task % chunks * kElementsPerChunk;
+    const size_t chunk_end = std::min(elements, chunk + kElementsPerChunk);
+    for (size_t begin = chunk; begin < chunk_end; begin += kNumbersPerPiece) {
+      const size_t count = std::min(kNumbersPerPiece, chunk_end - begin);
+      const size_t place = row * elements + begin;
+      const float* x = ReadNumbers(call.inputs[0], place, count, x_copy);
+      float* y = RoomForNumbers(call.outputs[0], place, y_copy);
+      HWY_DYNAMIC_DISPATCH(DropPart)(draw, epoch, sample, begin, count, x, y);
+      WriteNumbers(y, place, count, call.outputs[0]);
+    }
   });
 }
 

@@ -8,6 +8,7 @@ namespace thimble {
 // Scratch holds each channel's constants, repeated until they fill whole vectors: with three
 // channels, no vector starts at a pixel's first channel twice in a row.
 struct ImageNormalizeCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/device/cpu/parallel_elements.h"
 #include "thimble/ops/image_normalize/image_normalize.h"
 
@@ -63,14 +64,18 @@ void ImageNormalizeCpu::Run(const KernelCall& call) {
   }
 
   const uint8_t* x = call.In<uint8_t>(0);
-  float* y = call.Out<float>(0);
   const size_t count = static_cast<size_t>(call.in_shape(0).elements());
   const size_t chunk_size = std::max<size_t>(1, kElementsPerChunk / pattern) * pattern;
   call.pool.Run((count + chunk_size - 1) / chunk_size, [&](size_t chunk, size_t /*thread*/) {
+    alignas(64) float copy[kNumbersPerPiece];
     const size_t end = std::min(count, (chunk + 1) * chunk_size);
     for (size_t i = chunk * chunk_size; i < end; i += pattern) {
-      HWY_DYNAMIC_DISPATCH(NormalizePixels)
-      (x + i, mean, inverse, y + i, std::min(pattern, end - i));
+      for (size_t k = 0; k < std::min(pattern, end - i); k += kNumbersPerPiece) {
+        const size_t piece = std::min({kNumbersPerPiece, pattern - k, end - i - k});
+        float* y = RoomForNumbers(call.outputs[0], i + k, copy);
+        HWY_DYNAMIC_DISPATCH(NormalizePixels)(x + i + k, mean + k, inverse + k, y, piece);
+        WriteNumbers(y, i + k, piece, call.outputs[0]);
+      }
     }
   });
 }

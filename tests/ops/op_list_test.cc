@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include <ostream>
 #include <set>
 
@@ -124,6 +126,13 @@ TEST_P(EveryOp, ReusesOnlyInputsOfTheSameTypeAndShape) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllOps, EveryOp, testing::ValuesIn(OpNames()), OpName);
+
+// Each type of numbers is one more check of the same kernel.
+TEST(ShortNumbers, AreCheckedWhereAKernelTakesThem) {
+  const auto checked = CheckKernels({.op = "add", .inputs = {{3, 5}, {3, 5}}});
+  EXPECT_EQ(std::count(checked.begin(), checked.end(), "AddCpu"), 3);
+  EXPECT_EQ(std::count(checked.begin(), checked.end(), "reference"), 1);
+}
 
 }  // namespace
 }  // namespace thimble

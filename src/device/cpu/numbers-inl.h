@@ -13,6 +13,7 @@
 
 #include <cstdint>
 
+#include "thimble/device/cpu/simd_loops-inl.h"
 #include "thimble/tensor/dtype.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -131,6 +132,18 @@ HWY_INLINE void StoreNumbers(hn::Vec<Tag> numbers, Tag tag, F16* to) {
 template <class Tag>
 HWY_INLINE void StoreNumbers(hn::Vec<Tag> numbers, Tag tag, BF16* to) {
   StoreHalves(tag, ToBF16Bits(tag, numbers), &to->bits);
+}
+
+template <class Stored>
+HWY_INLINE void Decode(const Stored* from, size_t count, float* to) {
+  ForEachVector(count, [=](auto tag, size_t i)
+                           HWY_ATTR { hn::StoreU(LoadNumbers(tag, from + i), tag, to + i); });
+}
+
+template <class Stored>
+HWY_INLINE void Encode(const float* from, size_t count, Stored* to) {
+  ForEachVector(count, [=](auto tag, size_t i)
+                           HWY_ATTR { StoreNumbers(hn::LoadU(tag, from + i), tag, to + i); });
 }
 
 }  // namespace HWY_NAMESPACE

@@ -13,26 +13,11 @@
 #include <hwy/highway.h>
 
 #include "thimble/device/cpu/numbers-inl.h"
-#include "thimble/device/cpu/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
 namespace HWY_NAMESPACE {
 namespace {
-
-namespace hn = hwy::HWY_NAMESPACE;
-
-template <class Stored>
-HWY_INLINE void Decode(const Stored* from, size_t count, float* to) {
-  ForEachVector(count, [=](auto tag, size_t i)
-                           HWY_ATTR { hn::StoreU(LoadNumbers(tag, from + i), tag, to + i); });
-}
-
-template <class Stored>
-HWY_INLINE void Encode(const float* from, size_t count, Stored* to) {
-  ForEachVector(count, [=](auto tag, size_t i)
-                           HWY_ATTR { StoreNumbers(hn::LoadU(tag, from + i), tag, to + i); });
-}
 
 void DecodeF16(const F16* from, size_t count, float* to) { Decode(from, count, to); }
 void DecodeBF16(const BF16* from, size_t count, float* to) { Decode(from, count, to); }

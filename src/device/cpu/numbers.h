@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <span>
+#include <type_traits>
 
 #include "thimble/base/function_ref.h"
 #include "thimble/tensor/tensor_view.h"
@@ -13,6 +14,22 @@
 namespace thimble {
 
 class ThreadPool;
+
+// The address of numbers of any storage type.
+template <class Void>
+struct NumberPointer {
+  Void* data = nullptr;
+  DType type = DType::kF32;
+
+  NumberPointer operator+(size_t elements) const {
+    using Byte = std::conditional_t<std::is_const_v<Void>, const std::byte, std::byte>;
+    return {static_cast<Byte*>(data) + elements * SizeBytes(type), type};
+  }
+};
+using Numbers = NumberPointer<void>;
+using ConstNumbers = NumberPointer<const void>;
+inline Numbers NumbersOf(const TensorView& view) { return {view.data, view.dtype}; }
+inline ConstNumbers ConstNumbersOf(const TensorView& view) { return {view.data, view.dtype}; }
 
 // Converts `count` numbers from the given index on.
 void DecodeNumbers(const TensorView& from, size_t begin, size_t count, float* to);

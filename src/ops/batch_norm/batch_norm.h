@@ -15,16 +15,19 @@ inline NearlyEqualParts SampleParts(const Shape& x, const Attributes& attributes
 }
 
 struct BatchNormCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
 struct BatchNormGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
 struct BatchNormGradAddCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

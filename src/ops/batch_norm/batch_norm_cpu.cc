@@ -48,16 +48,16 @@ void AddUpParts(const ChannelRows& rows, const double* from, float* to) {
 }
 
 // batch_norm_grad, and with `other` batch_norm_grad_add.
-void RunGrad(const KernelCall& call, const float* other) {
+void RunGrad(const KernelCall& call, ConstNumbers other) {
   const ChannelRows rows(call.in_shape(0), call.attributes);
   const SumScratch scratch(call.scratch, rows);
   float* scale = scratch.floats;
   float* offset = scale + rows.num_statistics();
   float* slope = offset + rows.num_statistics();
-  const float* x = call.In<float>(0);
+  const ConstNumbers x = ConstNumbersOf(call.inputs[0]);
   const float* gamma = call.In<float>(1);
   const float* variance = call.In<float>(4);
-  const float* dy = call.In<float>(5);
+  const ConstNumbers dy = ConstNumbersOf(call.inputs[5]);
   const double epsilon = call.attributes.Float("epsilon");
   ForEachStatistic(call.pool, rows, [&](double /*count*/, size_t s, size_t c) {
     scale[s] = ChannelScale(gamma[c], variance[s], epsilon);
@@ -75,7 +75,8 @@ void RunGrad(const KernelCall& call, const float* other) {
   });
   AddUpParts(rows, scratch.second, call.Out<float>(1));
   AddUpParts(rows, scratch.first, call.Out<float>(2));
-  CombineChannelGradients(call.pool, rows, norm, x, dy, offset, slope, other, call.Out<float>(0));
+  CombineChannelGradients(call.pool, rows, norm, x, dy, offset, slope, other,
+                          NumbersOf(call.outputs[0]));
 }
 
 }  // namespace
@@ -89,7 +90,7 @@ void BatchNormCpu::Run(const KernelCall& call) {
   const ChannelRows rows(call.in_shape(0), call.attributes);
   const SumScratch scratch(call.scratch, rows);
   float* scale = scratch.floats;
-  const float* x = call.In<float>(0);
+  const ConstNumbers x = ConstNumbersOf(call.inputs[0]);
   const float* gamma = call.In<float>(1);
   float* mean = call.Out<float>(1);
   float* variance = call.Out<float>(2);
@@ -105,7 +106,7 @@ void BatchNormCpu::Run(const KernelCall& call) {
   });
   NormalizeChannels(call.pool, rows,
                     {mean, scale, call.In<float>(2), call.attributes.Int("relu") != 0}, x,
-                    call.Out<float>(0));
+                    NumbersOf(call.outputs[0]));
 }
 
 // Three floats for each statistic: scale, offset, slope.
@@ -113,12 +114,14 @@ size_t BatchNormGradCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*
   return SumScratch::SizeBytes(ChannelRows(call.inputs[0], call.attributes), 3);
 }
 
-void BatchNormGradCpu::Run(const KernelCall& call) { RunGrad(call, nullptr); }
+void BatchNormGradCpu::Run(const KernelCall& call) { RunGrad(call, {}); }
 
 size_t BatchNormGradAddCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   return BatchNormGradCpu::ScratchBytes(call, limits);
 }
 
-void BatchNormGradAddCpu::Run(const KernelCall& call) { RunGrad(call, call.In<float>(6)); }
+void BatchNormGradAddCpu::Run(const KernelCall& call) {
+  RunGrad(call, ConstNumbersOf(call.inputs[6]));
+}
 
 }  // namespace thimble

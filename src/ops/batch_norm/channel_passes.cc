@@ -129,7 +129,7 @@ float ChannelScale(float gamma, float variance, double epsilon) {
   return static_cast<float>(gamma / std::sqrt(variance + epsilon));
 }
 
-void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
+void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, ConstNumbers x, double* partials,
                      double* mean, double* squares) {
   const size_t channels = rows.channels;
   ForEachChunk(pool, rows, [&](const Chunk& chunk) {
@@ -140,7 +140,7 @@ void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, 
 }
 
 void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                       const float* x, float* y) {
+                       ConstNumbers x, Numbers y) {
   ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * rows.channels;
     NormalizeRows(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first, y + first);
@@ -148,7 +148,7 @@ void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelN
 }
 
 void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                         const float* x, const float* dy, double* partials, double* sum_dy,
+                         ConstNumbers x, ConstNumbers dy, double* partials, double* sum_dy,
                          double* sum_product) {
   const size_t channels = rows.channels;
   ForEachChunk(pool, rows, [&](const Chunk& chunk) {
@@ -161,19 +161,19 @@ void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Channe
 }
 
 void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                             const float* x, const float* dy, const float* offset,
-                             const float* slope, const float* other, float* dx) {
+                             ConstNumbers x, ConstNumbers dy, const float* offset,
+                             const float* slope, ConstNumbers other, Numbers dx) {
   ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * rows.channels;
     const size_t statistic = chunk.part * rows.channels;
     CombineRowGradients(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first,
                         dy + first, offset + statistic, slope + statistic,
-                        other == nullptr ? nullptr : other + first, dx + first);
+                        other.data == nullptr ? other : other + first, dx + first);
   });
 }
 
 void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                           const float* x, const float* dy, float* dx) {
+                           ConstNumbers x, ConstNumbers dy, Numbers dx) {
   ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
     const size_t first = chunk.begin * rows.channels;
     ScaleRowGradients(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first,

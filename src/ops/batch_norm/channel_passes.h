@@ -65,27 +65,27 @@ float ChannelScale(float gamma, float variance, double epsilon);
 
 // mean, squares: (parts, C). The mean of each channel and the sum of squared distances from it;
 // zero if there are no rows. `partials` is scratch.
-void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, const float* x, double* partials,
+void MeasureChannels(ThreadPool& pool, const ChannelRows& rows, ConstNumbers x, double* partials,
                      double* mean, double* squares);
 
 // y as defined in row_passes.h; y may be x. Here and below, mean and scale of a ChannelNorm are
 // (parts, C).
 void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                       const float* x, float* y);
+                       ConstNumbers x, Numbers y);
 
 // sum_dy = sum of dy; sum_product = sum of dy * (x - mean). Both (parts, C). `partials` is scratch.
 void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                         const float* x, const float* dy, double* partials, double* sum_dy,
+                         ConstNumbers x, ConstNumbers dy, double* partials, double* sum_dy,
                          double* sum_product);
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null; dx may be x, dy
 // or other. offset, slope: (parts, C).
 void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                             const float* x, const float* dy, const float* offset,
-                             const float* slope, const float* other, float* dx);
+                             ConstNumbers x, ConstNumbers dy, const float* offset,
+                             const float* slope, ConstNumbers other, Numbers dx);
 
 // dx = scale * dy; dx may be x or dy. x is read only for ReLU.
 void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
-                           const float* x, const float* dy, float* dx);
+                           ConstNumbers x, ConstNumbers dy, Numbers dx);
 
 }  // namespace thimble

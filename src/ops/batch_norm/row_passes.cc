@@ -12,7 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "thimble/device/cpu/simd_loops-inl.h"
+#include "thimble/device/cpu/numbers-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
@@ -37,6 +37,9 @@ struct Group {
   // Independent sums per channel. With few vectors, additions would wait for each other.
   static constexpr size_t kChains = kVectors < 4 ? 4 / kVectors : 1;
   using Vector = hn::Vec<Tag>;
+
+  // Rows whose numbers are converted together, and summed in floats.
+  static constexpr size_t kRowsAtOnce = kChains * kRowsPerChain;
 
   size_t channel;
 
@@ -70,48 +73,123 @@ HWY_INLINE void ForEachBlock(size_t rows, const Body& body) {
   }
 }
 
-// Calls body(v, i) for each vector of the group in each row; i counts from the first row's first
-// channel.
-template <class Tag, size_t kVectors, class Body>
-HWY_INLINE void ForEachElement(Group<Tag, kVectors> group, size_t rows, size_t channels,
-                               const Body& body) {
-  const size_t lanes = hn::Lanes(Tag());
-  for (size_t row = 0, i = group.channel; row < rows; ++row, i += channels) {
-    for (size_t v = 0; v < kVectors; ++v) body(v, i + v * lanes);
+// Some rows of a group's channels as floats: the tensor itself if it stores f32, otherwise a copy.
+template <class Float>
+struct RowPiece {
+  Float* data;
+  size_t stride;  // floats from one row to the next
+
+  HWY_INLINE Float* At(size_t row, size_t lane) const { return data + row * stride + lane; }
+};
+using InRows = RowPiece<const float>;
+using OutRows = RowPiece<float>;
+
+// The floats of the largest piece.
+constexpr size_t kMaxPieceFloats = kRowsPerChain * 16 * kMaxVectors;
+
+// Rows of `width` numbers that are `channels` apart, to or from rows without gaps. (Not inlined:
+// the passes would each have a copy for each group and type.)
+HWY_NOINLINE void DecodeRows(ConstNumbers from, size_t rows, size_t channels, size_t width,
+                             float* to) {
+  for (size_t row = 0; row < rows; ++row) {
+    if (from.type == DType::kF16) {
+      Decode(static_cast<const F16*>(from.data) + row * channels, width, to + row * width);
+    } else {
+      Decode(static_cast<const BF16*>(from.data) + row * channels, width, to + row * width);
+    }
   }
 }
 
-// Two sums of every channel of a group over `count` rows of a block, into arrays of its channels.
-// body(v, i, first, second) adds the contribution of the vector at i.
+HWY_NOINLINE void EncodeRows(const float* from, size_t rows, size_t channels, size_t width,
+                             Numbers to) {
+  for (size_t row = 0; row < rows; ++row) {
+    if (to.type == DType::kF16) {
+      Encode(from + row * width, width, static_cast<F16*>(to.data) + row * channels);
+    } else {
+      Encode(from + row * width, width, static_cast<BF16*>(to.data) + row * channels);
+    }
+  }
+}
+
+// Piece of `count` rows from `row` on of a matrix with this many channels.
+struct Piece {
+  size_t row;
+  size_t count;
+  size_t channels;
+
+  template <class Group>
+  HWY_INLINE InRows Read(Group group, ConstNumbers from, float* copy) const {
+    const ConstNumbers first = from + (row * channels + group.channel);
+    if (from.type == DType::kF32) return {static_cast<const float*>(first.data), channels};
+    DecodeRows(first, count, channels, group.num_channels(), copy);
+    return {copy, group.num_channels()};
+  }
+  // Where to write results; Write then stores them. (`copy` may be that of an input that is read
+  // element by element.)
+  template <class Group>
+  HWY_INLINE OutRows Room(Group group, Numbers to, float* copy) const {
+    if (to.type != DType::kF32) return {copy, group.num_channels()};
+    return {static_cast<float*>((to + (row * channels + group.channel)).data), channels};
+  }
+  template <class Group>
+  HWY_INLINE void Write(Group group, OutRows room, Numbers to) const {
+    if (to.type == DType::kF32) return;
+    EncodeRows(room.data, count, channels, group.num_channels(),
+               to + (row * channels + group.channel));
+  }
+};
+
+// Calls body(piece) for the pieces of rows [begin, begin + count).
+template <class Group, class Body>
+HWY_INLINE void ForEachPiece(Group /*group*/, size_t begin, size_t count, size_t channels,
+                             const Body& body) {
+  for (size_t row = 0; row < count; row += Group::kRowsAtOnce) {
+    body(Piece{begin + row, std::min(Group::kRowsAtOnce, count - row), channels});
+  }
+}
+
+// Calls body(row, v, lane) for each vector of the group in each row of a piece.
 template <class Tag, size_t kVectors, class Body>
-HWY_INLINE void SumBlock(Group<Tag, kVectors> group, size_t count, size_t channels, float* first,
-                         float* second, const Body& body) {
+HWY_INLINE void ForEachElement(Group<Tag, kVectors> group, size_t rows, const Body& body) {
+  for (size_t row = 0; row < rows; ++row) {
+    for (size_t v = 0; v < kVectors; ++v) body(row, v, v * group.Lanes());
+  }
+}
+
+// Two sums of every channel of a group over `count` rows from `begin` on, into arrays of its
+// channels. read(piece) returns what body(read, row, v, lane, first, second) needs, which adds the
+// contribution of a vector.
+template <class Tag, size_t kVectors, class Read, class Body>
+HWY_INLINE void SumBlock(Group<Tag, kVectors> group, size_t begin, size_t count, size_t channels,
+                         float* first, float* second, const Read& read, const Body& body) {
   constexpr size_t kChains = Group<Tag, kVectors>::kChains;
   const Tag tag;
   const size_t lanes = hn::Lanes(tag);
   hn::Vec<Tag> total[2][kVectors];
   for (size_t v = 0; v < kVectors; ++v) total[0][v] = total[1][v] = hn::Zero(tag);
-  for (size_t row = 0; row < count;) {
-    const size_t end = std::min(count, row + kChains * kRowsPerChain);
+  ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {
+    const auto rows = read(piece);
     hn::Vec<Tag> sums[2][kChains][kVectors];
     for (size_t k = 0; k < kChains; ++k) {
       for (size_t v = 0; v < kVectors; ++v) sums[0][k][v] = sums[1][k][v] = hn::Zero(tag);
     }
-    const auto add_row = [&](size_t r, size_t k) HWY_ATTR {
-      const size_t i = r * channels + group.channel;
-      for (size_t v = 0; v < kVectors; ++v) body(v, i + v * lanes, sums[0][k][v], sums[1][k][v]);
+    const auto add_row = [&](size_t row, size_t k) HWY_ATTR {
+      for (size_t v = 0; v < kVectors; ++v) {
+        body(rows, row, v, v * lanes, sums[0][k][v], sums[1][k][v]);
+      }
     };
-    for (; row + kChains <= end; row += kChains) {
+    size_t row = 0;
+    for (; row + kChains <= piece.count; row += kChains) {
       for (size_t k = 0; k < kChains; ++k) add_row(row + k, k);
     }
-    for (; row < end; ++row) add_row(row, 0);
+    for (; row < piece.count; ++row) add_row(row, 0);
     for (size_t v = 0; v < kVectors; ++v) {
       for (size_t k = 0; k < kChains; ++k) {
         total[0][v] = hn::Add(total[0][v], sums[0][k][v]);
         total[1][v] = hn::Add(total[1][v], sums[1][k][v]);
       }
     }
-  }
+  });
   for (size_t v = 0; v < kVectors; ++v) {
     hn::StoreU(total[0][v], tag, first + v * lanes);
     hn::StoreU(total[1][v], tag, second + v * lanes);
@@ -121,19 +199,22 @@ HWY_INLINE void SumBlock(Group<Tag, kVectors> group, size_t count, size_t channe
 // The lanes of the widest group.
 constexpr size_t kMaxGroupChannels = 16 * kMaxVectors;
 
-// Sums of (x - centre) and of its square over the rows of a block. centre, sums, square_sums: of
-// the group's channels.
+// Sums of (x - centre) and of its square over `count` rows. centre, sums, square_sums: of the
+// group's channels.
 template <class Tag, size_t kVectors>
-HWY_INLINE void SumCentred(Group<Tag, kVectors> group, const float* x, size_t count,
+HWY_INLINE void SumCentred(Group<Tag, kVectors> group, ConstNumbers x, size_t begin, size_t count,
                            size_t channels, const float* centre, float* sums, float* square_sums) {
+  HWY_ALIGN float copy[kMaxPieceFloats];
   hn::Vec<Tag> middle[kVectors];
   Group<Tag, kVectors>{0}.Load(centre, middle);
-  SumBlock(group, count, channels, sums, square_sums,
-           [&](size_t v, size_t i, auto& sum, auto& square) HWY_ATTR {
-             const auto distance = hn::Sub(hn::LoadU(Tag(), x + i), middle[v]);
-             sum = hn::Add(sum, distance);
-             square = hn::MulAdd(distance, distance, square);
-           });
+  SumBlock(
+      group, begin, count, channels, sums, square_sums,
+      [&](const Piece& piece) HWY_ATTR { return piece.Read(group, x, copy); },
+      [&](InRows rows, size_t row, size_t v, size_t lane, auto& sum, auto& square) HWY_ATTR {
+        const auto distance = hn::Sub(hn::LoadU(Tag(), rows.At(row, lane)), middle[v]);
+        sum = hn::Add(sum, distance);
+        square = hn::MulAdd(distance, distance, square);
+      });
 }
 
 // Merges one block of x, which begins at row `begin`, into the mean and squares of the rows before
@@ -141,8 +222,8 @@ HWY_INLINE void SumCentred(Group<Tag, kVectors> group, const float* x, size_t co
 // small even for a large mean. The first block is centred on the mean of its first rows, which is
 // always within two standard deviations of the block's own mean.
 template <class Tag, size_t kVectors>
-HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, size_t begin,
-                             size_t count, size_t channels, double* mean, double* squares) {
+HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, ConstNumbers x, size_t begin, size_t count,
+                             size_t channels, double* mean, double* squares) {
   HWY_ALIGN float centre[kMaxGroupChannels];
   HWY_ALIGN float sums[kMaxGroupChannels];
   HWY_ALIGN float square_sums[kMaxGroupChannels];
@@ -151,16 +232,17 @@ HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, siz
   mean += group.channel;
   squares += group.channel;
   if (begin == 0) {
-    const float* row = block + group.channel;
+    const InRows first_row = Piece{0, 1, channels}.Read(group, x, centre);
+    for (size_t c = 0; c < width; ++c) centre[c] = first_row.data[c];
     const size_t few = std::min(count, kRowsPerChain);
-    SumCentred(group, block, few, channels, row, sums, square_sums);
+    SumCentred(group, x, 0, few, channels, centre, sums, square_sums);
     for (size_t c = 0; c < width; ++c) {
-      mean[c] = row[c] + sums[c] / static_cast<float>(few);
+      mean[c] = centre[c] + sums[c] / static_cast<float>(few);
       squares[c] = 0;
     }
   }
   for (size_t c = 0; c < width; ++c) centre[c] = static_cast<float>(mean[c]);
-  SumCentred(group, block, count, channels, centre, sums, square_sums);
+  SumCentred(group, x, begin, count, channels, centre, sums, square_sums);
   const double share = static_cast<double>(count) / static_cast<double>(begin + count);
   for (size_t c = 0; c < width; ++c) {
     const double sum = sums[c];
@@ -172,11 +254,10 @@ HWY_INLINE void MeasureBlock(Group<Tag, kVectors> group, const float* block, siz
 }
 
 // mean, squares: (C), overwritten: the mean of the rows and the sum of squared distances from it.
-void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares) {
+void MeasureRows(ConstNumbers x, size_t rows, size_t channels, double* mean, double* squares) {
   ForEachBlock(rows, [=](size_t begin, size_t count) HWY_ATTR {
-    const float* block = x + begin * channels;
     ForEachGroup(channels, [=](auto group) HWY_ATTR {
-      MeasureBlock(group, block, begin, count, channels, mean, squares);
+      MeasureBlock(group, x, begin, count, channels, mean, squares);
     });
   });
 }
@@ -227,78 +308,105 @@ HWY_INLINE void ForEachGroupOfBlocks(const ChannelNorm& norm, size_t rows, size_
   });
 }
 
-void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                   float* y) {
+void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                   Numbers y) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
       [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
                                       size_t begin, size_t count) HWY_ATTR {
-        const float* from = x + begin * channels;
-        float* to = y + begin * channels;
-        ForEachElement(group, count, channels, [&](size_t v, size_t i) HWY_ATTR {
-          const auto normalized = constants.Normalized(v, constants.Centred(v, from + i));
-          hn::StoreU(constants.Gated(normalized, normalized), Tag(), to + i);
+        HWY_ALIGN float copy[kMaxPieceFloats];
+        ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {
+          const InRows from = piece.Read(group, x, copy);
+          const OutRows to = piece.Room(group, y, copy);
+          ForEachElement(group, piece.count, [&](size_t row, size_t v, size_t lane) HWY_ATTR {
+            const auto normalized =
+                constants.Normalized(v, constants.Centred(v, from.At(row, lane)));
+            hn::StoreU(constants.Gated(normalized, normalized), Tag(), to.At(row, lane));
+          });
+          piece.Write(group, to, y);
         });
       });
 }
 
+// x and dy of a piece.
+struct GradientRows {
+  InRows x;
+  InRows dy;
+};
+
 // sum_dy, sum_product: (C), overwritten: sums of dy and of dy * (x - mean).
-void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                     const float* dy, double* sum_dy, double* sum_product) {
+void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                     ConstNumbers dy, double* sum_dy, double* sum_product) {
   std::fill_n(sum_dy, channels, 0.0);
   std::fill_n(sum_product, channels, 0.0);
-  ForEachGroupOfBlocks(norm, rows, channels,
-                       [=](auto group, const auto& constants, size_t begin, size_t count) HWY_ATTR {
-                         HWY_ALIGN float sums[kMaxGroupChannels];
-                         HWY_ALIGN float products[kMaxGroupChannels];
-                         const float* block_x = x + begin * channels;
-                         const float* block_dy = dy + begin * channels;
-                         SumBlock(group, count, channels, sums, products,
-                                  [&](size_t v, size_t i, auto& sum, auto& product) HWY_ATTR {
-                                    const auto centred = constants.Centred(v, block_x + i);
-                                    const auto gradient =
-                                        constants.Gradient(v, centred, block_dy + i);
-                                    sum = hn::Add(sum, gradient);
-                                    product = hn::MulAdd(gradient, centred, product);
-                                  });
-                         for (size_t c = 0; c < group.num_channels(); ++c) {
-                           sum_dy[group.channel + c] += sums[c];
-                           sum_product[group.channel + c] += products[c];
-                         }
-                       });
+  ForEachGroupOfBlocks(
+      norm, rows, channels,
+      [=](auto group, const auto& constants, size_t begin, size_t count) HWY_ATTR {
+        HWY_ALIGN float sums[kMaxGroupChannels];
+        HWY_ALIGN float products[kMaxGroupChannels];
+        HWY_ALIGN float x_copy[kMaxPieceFloats];
+        HWY_ALIGN float dy_copy[kMaxPieceFloats];
+        SumBlock(
+            group, begin, count, channels, sums, products,
+            [&](const Piece& piece) HWY_ATTR {
+              return GradientRows{piece.Read(group, x, x_copy), piece.Read(group, dy, dy_copy)};
+            },
+            [&](const GradientRows& from, size_t row, size_t v, size_t lane, auto& sum,
+                auto& product) HWY_ATTR {
+              const auto centred = constants.Centred(v, from.x.At(row, lane));
+              const auto gradient = constants.Gradient(v, centred, from.dy.At(row, lane));
+              sum = hn::Add(sum, gradient);
+              product = hn::MulAdd(gradient, centred, product);
+            });
+        for (size_t c = 0; c < group.num_channels(); ++c) {
+          sum_dy[group.channel + c] += sums[c];
+          sum_product[group.channel + c] += products[c];
+        }
+      });
 }
 
 // dx = combine(scale, dy, offset, x - mean, slope), plus `other` if kAdd.
 template <bool kAdd, class Combine>
 HWY_INLINE void CombineRowsWith(const ChannelNorm& norm, size_t rows, size_t channels,
-                                const float* x, const float* dy, const float* offset,
-                                const float* slope, const float* other, float* dx,
+                                ConstNumbers x, ConstNumbers dy, const float* offset,
+                                const float* slope, ConstNumbers other, Numbers dx,
                                 const Combine& combine) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
       [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
                                       size_t begin, size_t count) HWY_ATTR {
-        const size_t first = begin * channels;
+        HWY_ALIGN float x_copy[kMaxPieceFloats];
+        HWY_ALIGN float dy_copy[kMaxPieceFloats];
+        HWY_ALIGN float other_copy[kMaxPieceFloats];
         hn::Vec<Tag> constant[kVectors];
         hn::Vec<Tag> steepness[kVectors];
         group.Load(offset, constant);
         group.Load(slope, steepness);
-        ForEachElement(group, count, channels, [&](size_t v, size_t i) HWY_ATTR {
-          const auto centred = constants.Centred(v, x + first + i);
-          const auto gradient = constants.Gradient(v, centred, dy + first + i);
-          auto result = combine(constants.scale[v], gradient, constant[v], centred, steepness[v]);
-          if constexpr (kAdd) result = hn::Add(hn::LoadU(Tag(), other + first + i), result);
-          hn::StoreU(result, Tag(), dx + first + i);
+        ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {
+          const InRows from_x = piece.Read(group, x, x_copy);
+          const InRows from_dy = piece.Read(group, dy, dy_copy);
+          const InRows from_other = kAdd ? piece.Read(group, other, other_copy) : from_x;
+          const OutRows to = piece.Room(group, dx, x_copy);
+          ForEachElement(group, piece.count, [&](size_t row, size_t v, size_t lane) HWY_ATTR {
+            const auto centred = constants.Centred(v, from_x.At(row, lane));
+            const auto gradient = constants.Gradient(v, centred, from_dy.At(row, lane));
+            auto result = combine(constants.scale[v], gradient, constant[v], centred, steepness[v]);
+            if constexpr (kAdd) {
+              result = hn::Add(hn::LoadU(Tag(), from_other.At(row, lane)), result);
+            }
+            hn::StoreU(result, Tag(), to.At(row, lane));
+          });
+          piece.Write(group, to, dx);
         });
       });
 }
 
 // The same, plus `other` unless it is null.
 template <class Combine>
-HWY_INLINE void CombineRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                            const float* dy, const float* offset, const float* slope,
-                            const float* other, float* dx, const Combine& combine) {
-  if (other != nullptr) {
+HWY_INLINE void CombineRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                            ConstNumbers dy, const float* offset, const float* slope,
+                            ConstNumbers other, Numbers dx, const Combine& combine) {
+  if (other.data != nullptr) {
     CombineRowsWith<true>(norm, rows, channels, x, dy, offset, slope, other, dx, combine);
   } else {
     CombineRowsWith<false>(norm, rows, channels, x, dy, offset, slope, other, dx, combine);
@@ -306,9 +414,9 @@ HWY_INLINE void CombineRows(const ChannelNorm& norm, size_t rows, size_t channel
 }
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null.
-void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                         const float* dy, const float* offset, const float* slope,
-                         const float* other, float* dx) {
+void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                         ConstNumbers dy, const float* offset, const float* slope,
+                         ConstNumbers other, Numbers dx) {
   CombineRows(norm, rows, channels, x, dy, offset, slope, other, dx,
               [](auto scale, auto gradient, auto constant, auto centred, auto steepness) HWY_ATTR {
                 const auto direct = hn::Sub(gradient, constant);
@@ -317,9 +425,9 @@ void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, 
 }
 
 // dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null.
-void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, const float* offset, const float* slope, const float* other,
-                       float* dx) {
+void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                       ConstNumbers dy, const float* offset, const float* slope, ConstNumbers other,
+                       Numbers dx) {
   CombineRows(norm, rows, channels, x, dy, offset, slope, other, dx,
               [](auto scale, auto gradient, auto constant, auto centred, auto steepness) HWY_ATTR {
                 const auto direct = hn::MulSub(scale, gradient, constant);
@@ -328,18 +436,26 @@ void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, co
 }
 
 // dx = scale * dy. Without ReLU nothing depends on x, and x is not read.
-void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, float* dx) {
+void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                       ConstNumbers dy, Numbers dx) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
       [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
                                       size_t begin, size_t count) HWY_ATTR {
-        const size_t first = begin * channels;
-        ForEachElement(group, count, channels, [&](size_t v, size_t i) HWY_ATTR {
-          const auto gradient =
-              norm.relu ? constants.Gradient(v, constants.Centred(v, x + first + i), dy + first + i)
-                        : hn::LoadU(Tag(), dy + first + i);
-          hn::StoreU(hn::Mul(constants.scale[v], gradient), Tag(), dx + first + i);
+        HWY_ALIGN float x_copy[kMaxPieceFloats];
+        HWY_ALIGN float dy_copy[kMaxPieceFloats];
+        ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {
+          const InRows from_dy = piece.Read(group, dy, dy_copy);
+          const InRows from_x = norm.relu ? piece.Read(group, x, x_copy) : from_dy;
+          const OutRows to = piece.Room(group, dx, dy_copy);
+          ForEachElement(group, piece.count, [&](size_t row, size_t v, size_t lane) HWY_ATTR {
+            const float* from = from_dy.At(row, lane);
+            const auto gradient =
+                norm.relu ? constants.Gradient(v, constants.Centred(v, from_x.At(row, lane)), from)
+                          : hn::LoadU(Tag(), from);
+            hn::StoreU(hn::Mul(constants.scale[v], gradient), Tag(), to.At(row, lane));
+          });
+          piece.Write(group, to, dx);
         });
       });
 }
@@ -359,34 +475,34 @@ HWY_EXPORT(CombineRowGradients);
 HWY_EXPORT(CombineSampleRows);
 HWY_EXPORT(ScaleRowGradients);
 
-void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares) {
+void MeasureRows(ConstNumbers x, size_t rows, size_t channels, double* mean, double* squares) {
   HWY_DYNAMIC_DISPATCH(MeasureRows)(x, rows, channels, mean, squares);
 }
 
-void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                   float* y) {
+void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                   Numbers y) {
   HWY_DYNAMIC_DISPATCH(NormalizeRows)(norm, rows, channels, x, y);
 }
 
-void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                     const float* dy, double* sum_dy, double* sum_product) {
+void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                     ConstNumbers dy, double* sum_dy, double* sum_product) {
   HWY_DYNAMIC_DISPATCH(SumRowGradients)(norm, rows, channels, x, dy, sum_dy, sum_product);
 }
 
-void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                         const float* dy, const float* offset, const float* slope,
-                         const float* other, float* dx) {
+void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                         ConstNumbers dy, const float* offset, const float* slope,
+                         ConstNumbers other, Numbers dx) {
   HWY_DYNAMIC_DISPATCH(CombineRowGradients)(norm, rows, channels, x, dy, offset, slope, other, dx);
 }
 
-void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, const float* offset, const float* slope, const float* other,
-                       float* dx) {
+void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                       ConstNumbers dy, const float* offset, const float* slope, ConstNumbers other,
+                       Numbers dx) {
   HWY_DYNAMIC_DISPATCH(CombineSampleRows)(norm, rows, channels, x, dy, offset, slope, other, dx);
 }
 
-void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, float* dx) {
+void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                       ConstNumbers dy, Numbers dx) {
   HWY_DYNAMIC_DISPATCH(ScaleRowGradients)(norm, rows, channels, x, dy, dx);
 }
 

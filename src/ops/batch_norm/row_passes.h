@@ -3,10 +3,13 @@
 // CPU kernels of batch norm (channel_passes.h) and group norm (sample_passes.h) use these on each
 // chunk.
 //
-// x, y, dy, dx, other: (rows, C); all other arrays: (C). y may be x; dx may be x, dy or other.
+// x, y, dy, dx, other: (rows, C), numbers of any type; all other arrays: (C). y may be x; dx may be
+// x, dy or other, if their types have the same size.
 #pragma once
 
 #include <cstddef>
+
+#include "thimble/device/cpu/numbers.h"
 
 namespace thimble {
 
@@ -20,26 +23,27 @@ struct ChannelNorm {
 };
 
 // The mean of the rows and the sum of squared distances from it. Requires at least one row.
-void MeasureRows(const float* x, size_t rows, size_t channels, double* mean, double* squares);
+void MeasureRows(ConstNumbers x, size_t rows, size_t channels, double* mean, double* squares);
 
-void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x, float* y);
+void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                   Numbers y);
 
 // Sums of dy and of dy * (x - mean).
-void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                     const float* dy, double* sum_dy, double* sum_product);
+void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                     ConstNumbers dy, double* sum_dy, double* sum_product);
 
 // dx = scale * (dy - offset - (x - mean) * slope), plus `other` unless it is null.
-void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                         const float* dy, const float* offset, const float* slope,
-                         const float* other, float* dx);
+void CombineRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                         ConstNumbers dy, const float* offset, const float* slope,
+                         ConstNumbers other, Numbers dx);
 
 // dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null.
-void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, const float* offset, const float* slope, const float* other,
-                       float* dx);
+void CombineSampleRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                       ConstNumbers dy, const float* offset, const float* slope, ConstNumbers other,
+                       Numbers dx);
 
 // dx = scale * dy. x is read only for ReLU.
-void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, const float* x,
-                       const float* dy, float* dx);
+void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, ConstNumbers x,
+                       ConstNumbers dy, Numbers dx);
 
 }  // namespace thimble

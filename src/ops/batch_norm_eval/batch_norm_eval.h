@@ -7,11 +7,13 @@
 namespace thimble {
 
 struct BatchNormEvalCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
 struct BatchNormEvalGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -32,7 +32,8 @@ size_t BatchNormEvalCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*
 void BatchNormEvalCpu::Run(const KernelCall& call) {
   const ChannelRows rows(call.in_shape(0), call.attributes);
   const ChannelNorm norm = MakeNorm(call, rows, reinterpret_cast<float*>(call.scratch.data()));
-  NormalizeChannels(call.pool, rows, norm, call.In<float>(0), call.Out<float>(0));
+  NormalizeChannels(call.pool, rows, norm, ConstNumbersOf(call.inputs[0]),
+                    NumbersOf(call.outputs[0]));
 }
 
 // Scratch: the partial sums, two doubles and a scale for each statistic.
@@ -49,9 +50,9 @@ void BatchNormEvalGradCpu::Run(const KernelCall& call) {
   double* sum_product = sum_dy + rows.num_statistics();
   const ChannelNorm norm =
       MakeNorm(call, rows, reinterpret_cast<float*>(sum_product + rows.num_statistics()));
-  const float* x = call.In<float>(0);
+  const ConstNumbers x = ConstNumbersOf(call.inputs[0]);
   const float* variance = call.In<float>(4);
-  const float* dy = call.In<float>(5);
+  const ConstNumbers dy = ConstNumbersOf(call.inputs[5]);
   float* dgammas = call.Out<float>(1);
   float* dbetas = call.Out<float>(2);
   const double epsilon = call.attributes.Float("epsilon");
@@ -67,7 +68,7 @@ void BatchNormEvalGradCpu::Run(const KernelCall& call) {
     dgammas[c] = static_cast<float>(dgamma);
     dbetas[c] = static_cast<float>(dbeta);
   }
-  ScaleChannelGradients(call.pool, rows, norm, x, dy, call.Out<float>(0));
+  ScaleChannelGradients(call.pool, rows, norm, x, dy, NumbersOf(call.outputs[0]));
 }
 
 }  // namespace thimble

@@ -75,7 +75,8 @@ struct GroupNormCall {
     return {scratch.Floats(sample, kMean), scratch.Floats(sample, kScale), call.In<float>(2), relu};
   }
   void Normalize(size_t sample, size_t chunk) const {
-    NormalizeChunk(cut, sample, chunk, NormOf(sample), call.In<float>(0), call.Out<float>(0));
+    NormalizeChunk(cut, sample, chunk, NormOf(sample), ConstNumbersOf(call.inputs[0]),
+                   NumbersOf(call.outputs[0]));
   }
 
   const KernelCall& call;
@@ -110,7 +111,7 @@ struct ForwardSteps : GroupNormCall {
 
   void Prepare(size_t /*sample*/) {}
   void Sum(size_t sample, size_t chunk) {
-    MeasureChunk(cut, sample, chunk, call.In<float>(0), scratch.First(sample, chunk),
+    MeasureChunk(cut, sample, chunk, ConstNumbersOf(call.inputs[0]), scratch.First(sample, chunk),
                  scratch.Second(sample, chunk));
   }
   void Finish(size_t sample) {
@@ -159,13 +160,14 @@ struct ApplySteps : GroupNormCall {
 
 // group_norm_grad, and with `other` group_norm_grad_add.
 struct GradSteps : GroupNormCall {
-  GradSteps(const KernelCall& kernel_call, const float* what_is_added)
+  GradSteps(const KernelCall& kernel_call, ConstNumbers what_is_added)
       : GroupNormCall(kernel_call, kBackwardArrays), other(what_is_added) {}
 
   void Prepare(size_t sample) { SpreadStatistics(sample, call.In<float>(3), call.In<float>(4)); }
   void Sum(size_t sample, size_t chunk) {
-    SumChunkGradients(cut, sample, chunk, NormOf(sample), call.In<float>(0), call.In<float>(5),
-                      scratch.First(sample, chunk), scratch.Second(sample, chunk));
+    SumChunkGradients(cut, sample, chunk, NormOf(sample), ConstNumbersOf(call.inputs[0]),
+                      ConstNumbersOf(call.inputs[5]), scratch.First(sample, chunk),
+                      scratch.Second(sample, chunk));
   }
   void Finish(size_t sample) {
     AddUpChunks(sample);
@@ -174,7 +176,8 @@ struct GradSteps : GroupNormCall {
   void Write(size_t sample, size_t chunk) {
     CombineChunkGradients(cut, sample, chunk, NormOf(sample),
                           {scratch.Floats(sample, kOffset), scratch.Floats(sample, kSlope)},
-                          call.In<float>(0), call.In<float>(5), other, call.Out<float>(0));
+                          ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[5]), other,
+                          NumbersOf(call.outputs[0]));
   }
 
   // dgamma and dbeta: the sums over all samples, in order, stored in place of the first sample's
@@ -196,7 +199,7 @@ struct GradSteps : GroupNormCall {
     }
   }
 
-  const float* other;
+  ConstNumbers other;
 
  private:
   static void AddTo(double* sums, const double* more, size_t size) {
@@ -231,7 +234,7 @@ struct GradSteps : GroupNormCall {
   }
 };
 
-void RunGrad(const KernelCall& call, const float* other) {
+void RunGrad(const KernelCall& call, ConstNumbers other) {
   GradSteps steps(call, other);
   RunSteps(call.pool, steps.cut, steps);
   steps.AddUpSamples();
@@ -261,12 +264,14 @@ size_t GroupNormGradCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*
   return SampleScratch::SizeBytes(SampleChunks(call.inputs[0]), kBackwardArrays);
 }
 
-void GroupNormGradCpu::Run(const KernelCall& call) { RunGrad(call, nullptr); }
+void GroupNormGradCpu::Run(const KernelCall& call) { RunGrad(call, {}); }
 
 size_t GroupNormGradAddCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   return GroupNormGradCpu::ScratchBytes(call, limits);
 }
 
-void GroupNormGradAddCpu::Run(const KernelCall& call) { RunGrad(call, call.In<float>(6)); }
+void GroupNormGradAddCpu::Run(const KernelCall& call) {
+  RunGrad(call, ConstNumbersOf(call.inputs[6]));
+}
 
 }  // namespace thimble

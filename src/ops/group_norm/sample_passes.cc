@@ -26,19 +26,19 @@ size_t SampleChunks::RowsOf(size_t chunk) const {
   return std::min(rows_per_chunk, rows - chunk * rows_per_chunk);
 }
 
-void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, const float* x,
+void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, ConstNumbers x,
                   double* mean, double* squares) {
   MeasureRows(x + cut.ElementOf(sample, chunk), cut.RowsOf(chunk), cut.channels, mean, squares);
 }
 
 void NormalizeChunk(const SampleChunks& cut, size_t sample, size_t chunk, const ChannelNorm& norm,
-                    const float* x, float* y) {
+                    ConstNumbers x, Numbers y) {
   const size_t first = cut.ElementOf(sample, chunk);
   NormalizeRows(norm, cut.RowsOf(chunk), cut.channels, x + first, y + first);
 }
 
 void SumChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
-                       const ChannelNorm& norm, const float* x, const float* dy, double* sum_dy,
+                       const ChannelNorm& norm, ConstNumbers x, ConstNumbers dy, double* sum_dy,
                        double* sum_product) {
   const size_t first = cut.ElementOf(sample, chunk);
   SumRowGradients(norm, cut.RowsOf(chunk), cut.channels, x + first, dy + first, sum_dy,
@@ -46,11 +46,11 @@ void SumChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
 }
 
 void CombineChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
-                           const ChannelNorm& norm, const SampleSlopes& slopes, const float* x,
-                           const float* dy, const float* other, float* dx) {
+                           const ChannelNorm& norm, const SampleSlopes& slopes, ConstNumbers x,
+                           ConstNumbers dy, ConstNumbers other, Numbers dx) {
   const size_t first = cut.ElementOf(sample, chunk);
   CombineSampleRows(norm, cut.RowsOf(chunk), cut.channels, x + first, dy + first, slopes.offset,
-                    slopes.slope, other == nullptr ? nullptr : other + first, dx + first);
+                    slopes.slope, other.data == nullptr ? other : other + first, dx + first);
 }
 
 }  // namespace thimble

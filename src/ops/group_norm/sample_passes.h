@@ -31,16 +31,16 @@ struct SampleChunks {
 
 // mean, squares: (C). The mean of each channel over the rows of a chunk and the sum of squared
 // distances from it.
-void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, const float* x,
+void MeasureChunk(const SampleChunks& cut, size_t sample, size_t chunk, ConstNumbers x,
                   double* mean, double* squares);
 
 // y = n(x) or, with ReLU, max(n(x), 0), as in row_passes.h; y may be x.
 void NormalizeChunk(const SampleChunks& cut, size_t sample, size_t chunk, const ChannelNorm& norm,
-                    const float* x, float* y);
+                    ConstNumbers x, Numbers y);
 
 // sum_dy = sum of dy; sum_product = sum of dy * (x - mean). Both (C).
 void SumChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
-                       const ChannelNorm& norm, const float* x, const float* dy, double* sum_dy,
+                       const ChannelNorm& norm, ConstNumbers x, ConstNumbers dy, double* sum_dy,
                        double* sum_product);
 
 // The gradient terms from a sample's statistics, for each channel (C).
@@ -52,8 +52,8 @@ struct SampleSlopes {
 // dx = scale * dy - offset - (x - mean) * slope, plus `other` unless it is null; dx may be x, dy or
 // other.
 void CombineChunkGradients(const SampleChunks& cut, size_t sample, size_t chunk,
-                           const ChannelNorm& norm, const SampleSlopes& slopes, const float* x,
-                           const float* dy, const float* other, float* dx);
+                           const ChannelNorm& norm, const SampleSlopes& slopes, ConstNumbers x,
+                           ConstNumbers dy, ConstNumbers other, Numbers dx);
 
 // Runs `steps` for every sample: Prepare(sample), Sum(sample, chunk) for all its chunks,
 // Finish(sample), Write(sample, chunk) for all its chunks.

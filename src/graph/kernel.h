@@ -30,6 +30,14 @@ struct OpCall {
   // Stored types; empty if all numbers are f32.
   std::span<const DType> input_types = {};
   std::span<const DType> output_types = {};
+
+  DType input_type(size_t input) const { return TypeAt(input_types, input); }
+  DType output_type(size_t output) const { return TypeAt(output_types, output); }
+
+ private:
+  static DType TypeAt(std::span<const DType> types, size_t index) {
+    return types.empty() ? DType::kF32 : types[index];
+  }
 };
 
 // Whether some numbers are stored in 16 bits.

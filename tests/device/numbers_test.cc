@@ -24,6 +24,16 @@ TensorView ViewOf(std::vector<T>& elements) {
   return {elements.data(), DTypeOf<T>(), {static_cast<int64_t>(elements.size())}};
 }
 
+template <class T>
+Numbers From(std::vector<T>& elements, size_t first = 0) {
+  return {elements.data() + first, DTypeOf<T>()};
+}
+
+template <class T>
+ConstNumbers ConstFrom(const std::vector<T>& elements, size_t first = 0) {
+  return {elements.data() + first, DTypeOf<T>()};
+}
+
 // Equal, or both NaN: which NaN is left to the hardware.
 bool Same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) ||
@@ -35,7 +45,7 @@ void ExpectDecodesAll() {
   std::vector<Short> stored(1 << 16);
   for (size_t i = 0; i < stored.size(); ++i) stored[i].bits = static_cast<uint16_t>(i);
   std::vector<float> decoded(stored.size());
-  DecodeNumbers(ViewOf(stored), 0, stored.size(), decoded.data());
+  DecodeNumbers(ConstFrom(stored), stored.size(), decoded.data());
   for (size_t i = 0; i < stored.size(); ++i) {
     ASSERT_TRUE(Same(decoded[i], ToFloat(stored[i]))) << i << ": " << decoded[i];
   }
@@ -69,8 +79,8 @@ TEST_P(NumbersTest, EncodesAsTheScalarCodeDoes) {
   const std::vector<float> floats = ManyFloats();
   std::vector<F16> halves(floats.size());
   std::vector<BF16> upper(floats.size());
-  EncodeNumbers(floats.data(), 0, floats.size(), ViewOf(halves));
-  EncodeNumbers(floats.data(), 0, floats.size(), ViewOf(upper));
+  EncodeNumbers(floats.data(), floats.size(), From(halves));
+  EncodeNumbers(floats.data(), floats.size(), From(upper));
   for (size_t i = 0; i < floats.size(); ++i) {
     ASSERT_TRUE(Same(ToFloat(halves[i]), ToFloat(ToF16(floats[i])))) << floats[i];
     ASSERT_TRUE(Same(ToFloat(upper[i]), ToFloat(ToBF16(floats[i])))) << floats[i];
@@ -81,9 +91,9 @@ TEST_P(NumbersTest, TouchesOnlyWhatItWasAskedFor) {
   for (const size_t count : {0, 1, 3, 15, 16, 17, 40}) {
     std::vector<F16> stored(64, F16{0x3C00});  // ones
     const std::vector<float> twos(count, 2.0F);
-    EncodeNumbers(twos.data(), 5, count, ViewOf(stored));
+    EncodeNumbers(twos.data(), count, From(stored, 5));
     std::vector<float> read(64, -1);
-    DecodeNumbers(ViewOf(stored), 3, count + 4, read.data());
+    DecodeNumbers(ConstFrom(stored, 3), count + 4, read.data());
     for (size_t i = 0; i < read.size(); ++i) {
       const bool two = i >= 2 && i < 2 + count;
       EXPECT_EQ(read[i], two ? 2.0F : i < count + 4 ? 1.0F : -1.0F) << count << " " << i;
@@ -91,7 +101,26 @@ TEST_P(NumbersTest, TouchesOnlyWhatItWasAskedFor) {
   }
 }
 
-// 2 a + b, in place of b, for tensors of several types and more than one chunk.
+// Rows with gaps between them, which stay as they are.
+TEST_P(NumbersTest, ConvertsRows) {
+  std::vector<BF16> stored(4 * 40, ToBF16(7.0F));
+  std::vector<float> tile(3 * 20);
+  std::iota(tile.begin(), tile.end(), 0.0F);
+  EncodeNumberRows(tile.data(), {3, 18, 20, 40}, From(stored, 2));
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const size_t row = (i - 2) / 40;
+    const size_t column = (i - 2) % 40;
+    const bool written = i >= 2 && row < 3 && column < 18;
+    EXPECT_EQ(ToFloat(stored[i]), written ? static_cast<float>(20 * row + column) : 7.0F) << i;
+  }
+  std::vector<float> back(3 * 18);
+  DecodeNumberRows(ConstFrom(stored, 2), {3, 18, 40, 18}, back.data());
+  for (size_t i = 0; i < back.size(); ++i) {
+    EXPECT_EQ(back[i], static_cast<float>(20 * (i / 18) + i % 18)) << i;
+  }
+}
+
+// 2 (a + b), in place of b, for tensors of several types and more than one chunk.
 TEST_P(NumbersTest, PiecesCoverEveryElementOnce) {
   constexpr size_t kCount = 40'000;
   ThreadPool pool(2);
@@ -120,8 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Targets, NumbersTest, testing::ValuesIn(SupportedSimdTa
 TEST(NumbersDeathTest, IntegersAreNotNumbers) {
   std::vector<int32_t> integers(4);
   float number = 0;
-  EXPECT_DEATH(DecodeNumbers(ViewOf(integers), 0, 1, &number), "i32 does not store numbers");
-  EXPECT_DEATH(EncodeNumbers(&number, 0, 1, ViewOf(integers)), "i32 does not store numbers");
+  EXPECT_DEATH(DecodeNumbers(ConstFrom(integers), 1, &number), "i32 does not store numbers");
+  EXPECT_DEATH(EncodeNumbers(&number, 1, From(integers)), "i32 does not store numbers");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "thimble/device/cpu/numbers.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/parallel_elements.h"
@@ -19,10 +18,33 @@ namespace thimble {
 namespace HWY_NAMESPACE {
 namespace {
 
-void DecodeF16(const F16* from, size_t count, float* to) { Decode(from, count, to); }
-void DecodeBF16(const BF16* from, size_t count, float* to) { Decode(from, count, to); }
-void EncodeF16(const float* from, size_t count, F16* to) { Encode(from, count, to); }
-void EncodeBF16(const float* from, size_t count, BF16* to) { Encode(from, count, to); }
+template <class Stored>
+HWY_INLINE void DecodeRows(const Stored* from, const NumberRows& rows, float* to) {
+  for (size_t row = 0; row < rows.rows; ++row) {
+    Decode(from + row * rows.from_stride, rows.count, to + row * rows.to_stride);
+  }
+}
+
+template <class Stored>
+HWY_INLINE void EncodeRows(const float* from, const NumberRows& rows, Stored* to) {
+  for (size_t row = 0; row < rows.rows; ++row) {
+    Encode(from + row * rows.from_stride, rows.count, to + row * rows.to_stride);
+  }
+}
+
+void DecodeAll(ConstNumbers from, const NumberRows& rows, float* to) {
+  if (from.type == DType::kF16) return DecodeRows(static_cast<const F16*>(from.data), rows, to);
+  if (from.type == DType::kBF16) return DecodeRows(static_cast<const BF16*>(from.data), rows, to);
+  THIMBLE_CHECK(from.type == DType::kF32, "{} does not store numbers", Name(from.type));
+  DecodeRows(from.floats(), rows, to);
+}
+
+void EncodeAll(const float* from, const NumberRows& rows, Numbers to) {
+  if (to.type == DType::kF16) return EncodeRows(from, rows, static_cast<F16*>(to.data));
+  if (to.type == DType::kBF16) return EncodeRows(from, rows, static_cast<BF16*>(to.data));
+  THIMBLE_CHECK(to.type == DType::kF32, "{} does not store numbers", Name(to.type));
+  EncodeRows(from, rows, to.floats());
+}
 
 }  // namespace
 }  // namespace HWY_NAMESPACE
@@ -32,59 +54,35 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace thimble {
 
-HWY_EXPORT(DecodeF16);
-HWY_EXPORT(DecodeBF16);
-HWY_EXPORT(EncodeF16);
-HWY_EXPORT(EncodeBF16);
+HWY_EXPORT(DecodeAll);
+HWY_EXPORT(EncodeAll);
 
-void DecodeNumbers(const TensorView& from, size_t begin, size_t count, float* to) {
-  switch (from.dtype) {
-    case DType::kF32:
-      std::memcpy(to, from.DataAs<const float>() + begin, count * sizeof(float));
-      return;
-    case DType::kF16:
-      HWY_DYNAMIC_DISPATCH(DecodeF16)(from.DataAs<const F16>() + begin, count, to);
-      return;
-    case DType::kBF16:
-      HWY_DYNAMIC_DISPATCH(DecodeBF16)(from.DataAs<const BF16>() + begin, count, to);
-      return;
-    case DType::kU8:
-    case DType::kI32:
-      break;
-  }
-  THIMBLE_CHECK(false, "{} does not store numbers", Name(from.dtype));
+void DecodeNumberRows(ConstNumbers from, const NumberRows& rows, float* to) {
+  HWY_DYNAMIC_DISPATCH(DecodeAll)(from, rows, to);
 }
 
-void EncodeNumbers(const float* from, size_t begin, size_t count, const TensorView& to) {
-  switch (to.dtype) {
-    case DType::kF32:
-      std::memcpy(to.DataAs<float>() + begin, from, count * sizeof(float));
-      return;
-    case DType::kF16:
-      HWY_DYNAMIC_DISPATCH(EncodeF16)(from, count, to.DataAs<F16>() + begin);
-      return;
-    case DType::kBF16:
-      HWY_DYNAMIC_DISPATCH(EncodeBF16)(from, count, to.DataAs<BF16>() + begin);
-      return;
-    case DType::kU8:
-    case DType::kI32:
-      break;
-  }
-  THIMBLE_CHECK(false, "{} does not store numbers", Name(to.dtype));
+void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to) {
+  HWY_DYNAMIC_DISPATCH(EncodeAll)(from, rows, to);
 }
 
-const float* ReadNumbers(const TensorView& from, size_t begin, size_t count, float* copy) {
-  if (from.dtype == DType::kF32) return from.DataAs<const float>() + begin;
-  DecodeNumbers(from, begin, count, copy);
+void DecodeNumbers(ConstNumbers from, size_t count, float* to) {
+  DecodeNumberRows(from, {.rows = 1, .count = count, .from_stride = 0, .to_stride = 0}, to);
+}
+
+void EncodeNumbers(const float* from, size_t count, Numbers to) {
+  EncodeNumberRows(from, {.rows = 1, .count = count, .from_stride = 0, .to_stride = 0}, to);
+}
+
+const float* ReadNumbers(ConstNumbers from, size_t count, float* copy) {
+  if (from.is_float()) return from.floats();
+  DecodeNumbers(from, count, copy);
   return copy;
 }
 
-float* RoomForNumbers(const TensorView& to, size_t begin, float* copy) {
-  return to.dtype == DType::kF32 ? to.DataAs<float>() + begin : copy;
-}
+float* RoomForNumbers(Numbers to, float* copy) { return to.is_float() ? to.floats() : copy; }
 
-void WriteNumbers(const float* room, size_t begin, size_t count, const TensorView& to) {
-  if (to.dtype != DType::kF32) EncodeNumbers(room, begin, count, to);
+void WriteNumbers(const float* room, size_t count, Numbers to) {
+  if (!to.is_float()) EncodeNumbers(room, count, to);
 }
 
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
@@ -103,14 +101,14 @@ void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
     for (size_t begin = chunk_begin; begin < chunk_end; begin += piece_numbers) {
       NumberPiece piece{{}, {}, begin, std::min(piece_numbers, chunk_end - begin)};
       for (size_t i = 0; i < inputs.size(); ++i) {
-        piece.in[i] = ReadNumbers(inputs[i], begin, piece.count, in_copies[i]);
+        piece.in[i] = ReadNumbers(ConstNumbersOf(inputs[i]) + begin, piece.count, in_copies[i]);
       }
       for (size_t o = 0; o < outputs.size(); ++o) {
-        piece.out[o] = RoomForNumbers(outputs[o], begin, out_copies[o]);
+        piece.out[o] = RoomForNumbers(NumbersOf(outputs[o]) + begin, out_copies[o]);
       }
       body(piece);
       for (size_t o = 0; o < outputs.size(); ++o) {
-        WriteNumbers(piece.out[o], begin, piece.count, outputs[o]);
+        WriteNumbers(piece.out[o], piece.count, NumbersOf(outputs[o]) + begin);
       }
     }
   });

@@ -15,32 +15,52 @@ namespace thimble {
 
 class ThreadPool;
 
-// The address of numbers of any storage type.
+// The address of numbers of any storage type. A pointer to floats is one.
 template <class Void>
 struct NumberPointer {
-  Void* data = nullptr;
-  DType type = DType::kF32;
+  static constexpr bool kConst = std::is_const_v<Void>;
+  using Float = std::conditional_t<kConst, const float, float>;
+  using Byte = std::conditional_t<kConst, const std::byte, std::byte>;
+
+  NumberPointer() = default;
+  NumberPointer(Float* floats) : data(floats) {}  // NOLINT(google-explicit-constructor)
+  NumberPointer(Void* address, DType stored_type) : data(address), type(stored_type) {}
 
   NumberPointer operator+(size_t elements) const {
-    using Byte = std::conditional_t<std::is_const_v<Void>, const std::byte, std::byte>;
     return {static_cast<Byte*>(data) + elements * SizeBytes(type), type};
   }
+  bool is_float() const { return type == DType::kF32; }
+  // Requires is_float().
+  Float* floats() const { return static_cast<Float*>(data); }
+
+  Void* data = nullptr;
+  DType type = DType::kF32;
 };
 using Numbers = NumberPointer<void>;
 using ConstNumbers = NumberPointer<const void>;
 inline Numbers NumbersOf(const TensorView& view) { return {view.data, view.dtype}; }
 inline ConstNumbers ConstNumbersOf(const TensorView& view) { return {view.data, view.dtype}; }
 
-// Converts `count` numbers from the given index on.
-void DecodeNumbers(const TensorView& from, size_t begin, size_t count, float* to);
+// Converts `count` numbers.
+void DecodeNumbers(ConstNumbers from, size_t count, float* to);
 // Rounds to the nearest, ties to even; from 65,520 on f16 becomes infinite.
-void EncodeNumbers(const float* from, size_t begin, size_t count, const TensorView& to);
+void EncodeNumbers(const float* from, size_t count, Numbers to);
+
+// The same for several rows, which begin `stride` numbers apart.
+struct NumberRows {
+  size_t rows;
+  size_t count;  // numbers in a row
+  size_t from_stride;
+  size_t to_stride;
+};
+void DecodeNumberRows(ConstNumbers from, const NumberRows& rows, float* to);
+void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to);
 
 // A piece of a tensor as floats: the tensor itself if it stores f32, otherwise `copy`.
-const float* ReadNumbers(const TensorView& from, size_t begin, size_t count, float* copy);
+const float* ReadNumbers(ConstNumbers from, size_t count, float* copy);
 // The same for results: where to write them, and what to call when they are there.
-float* RoomForNumbers(const TensorView& to, size_t begin, float* copy);
-void WriteNumbers(const float* room, size_t begin, size_t count, const TensorView& to);
+float* RoomForNumbers(Numbers to, float* copy);
+void WriteNumbers(const float* room, size_t count, Numbers to);
 // The size of a copy that stays in the first-level cache beside those of an op's other tensors.
 inline constexpr size_t kNumbersPerPiece = 1024;
 
@@ -54,7 +74,7 @@ struct NumberPiece {
 };
 
 // Calls body for pieces that cover tensors of the same number of elements, on all threads. An
-// output may have the address of an input of the same type.
+// output may have the address of an input whose type has the same size.
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
                      FunctionRef<void(const NumberPiece&)> body);

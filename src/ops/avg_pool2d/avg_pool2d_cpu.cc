@@ -109,9 +109,10 @@ void WriteSums(const TensorView& tensor, const PoolRectangle& in, float factor,
   alignas(64) float copy[kNumbersPerPiece];
   for (size_t channel = 0; channel < in.channels; channel += kNumbersPerPiece) {
     const size_t count = std::min(kNumbersPerPiece, in.channels - channel);
-    float* room = RoomForNumbers(out, place + channel, copy);
+    const Numbers to = NumbersOf(out) + (place + channel);
+    float* room = RoomForNumbers(to, copy);
     HWY_DYNAMIC_DISPATCH(ScaledRectangleSum)(tensor, in, channel, count, factor, room);
-    WriteNumbers(room, place + channel, count, out);
+    WriteNumbers(room, count, to);
   }
 }
 

@@ -12,7 +12,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "thimble/device/cpu/numbers-inl.h"
+#include "thimble/device/cpu/simd_loops-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
@@ -87,30 +87,6 @@ using OutRows = RowPiece<float>;
 // The floats of the largest piece.
 constexpr size_t kMaxPieceFloats = kRowsPerChain * 16 * kMaxVectors;
 
-// Rows of `width` numbers that are `channels` apart, to or from rows without gaps. (Not inlined:
-// the passes would each have a copy for each group and type.)
-HWY_NOINLINE void DecodeRows(ConstNumbers from, size_t rows, size_t channels, size_t width,
-                             float* to) {
-  for (size_t row = 0; row < rows; ++row) {
-    if (from.type == DType::kF16) {
-      Decode(static_cast<const F16*>(from.data) + row * channels, width, to + row * width);
-    } else {
-      Decode(static_cast<const BF16*>(from.data) + row * channels, width, to + row * width);
-    }
-  }
-}
-
-HWY_NOINLINE void EncodeRows(const float* from, size_t rows, size_t channels, size_t width,
-                             Numbers to) {
-  for (size_t row = 0; row < rows; ++row) {
-    if (to.type == DType::kF16) {
-      Encode(from + row * width, width, static_cast<F16*>(to.data) + row * channels);
-    } else {
-      Encode(from + row * width, width, static_cast<BF16*>(to.data) + row * channels);
-    }
-  }
-}
-
 // Piece of `count` rows from `row` on of a matrix with this many channels.
 struct Piece {
   size_t row;
@@ -120,22 +96,24 @@ struct Piece {
   template <class Group>
   HWY_INLINE InRows Read(Group group, ConstNumbers from, float* copy) const {
     const ConstNumbers first = from + (row * channels + group.channel);
-    if (from.type == DType::kF32) return {static_cast<const float*>(first.data), channels};
-    DecodeRows(first, count, channels, group.num_channels(), copy);
-    return {copy, group.num_channels()};
+    const size_t width = group.num_channels();
+    if (from.is_float()) return {first.floats(), channels};
+    DecodeNumberRows(first, {count, width, channels, width}, copy);
+    return {copy, width};
   }
   // Where to write results; Write then stores them. (`copy` may be that of an input that is read
   // element by element.)
   template <class Group>
   HWY_INLINE OutRows Room(Group group, Numbers to, float* copy) const {
-    if (to.type != DType::kF32) return {copy, group.num_channels()};
-    return {static_cast<float*>((to + (row * channels + group.channel)).data), channels};
+    if (!to.is_float()) return {copy, group.num_channels()};
+    return {(to + (row * channels + group.channel)).floats(), channels};
   }
   template <class Group>
   HWY_INLINE void Write(Group group, OutRows room, Numbers to) const {
-    if (to.type == DType::kF32) return;
-    EncodeRows(room.data, count, channels, group.num_channels(),
-               to + (row * channels + group.channel));
+    if (to.is_float()) return;
+    const size_t width = group.num_channels();
+    EncodeNumberRows(room.data, {count, width, width, channels},
+                     to + (row * channels + group.channel));
   }
 };
 

@@ -9,6 +9,7 @@ namespace thimble {
 
 // y = windows of x * w transposed, line by line (line_convolution.h).
 struct Conv2dCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
@@ -22,6 +23,7 @@ struct Conv2dGradWeightCpu {
 // dx = windows of dy * flipped w, also line by line, separately for each residue of the pixel
 // position modulo the stride, since different taps reach them.
 struct Conv2dGradInputCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -37,7 +37,14 @@ struct Phase {
   PhaseAxis columns;
 };
 
-LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase, float* dx) {
+// Types of dy and dx.
+struct GradientTypes {
+  DType dy;
+  DType dx;
+};
+
+LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase,
+                                  const GradientTypes& types) {
   const int64_t line = g.width * g.channels;
   return {.grid = {.batch = g.batch,
                    .height = g.out_height,
@@ -49,12 +56,13 @@ LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase, f
                    .top = phase.rows.begin,
                    .left = phase.columns.begin,
                    .taps_high = phase.rows.taps,
-                   .taps_wide = phase.columns.taps},
-          .out = {.data = dx,
-                  .first = phase.rows.first * line + phase.columns.first * g.channels,
-                  .image_stride = g.height * line,
-                  .line_stride = g.stride * line,
-                  .pixel_stride = g.stride * g.channels}};
+                   .taps_wide = phase.columns.taps,
+                   .short_images = IsShortNumber(types.dy),
+                   .short_outputs = IsShortNumber(types.dx)},
+          .pixels = {.first = phase.rows.first * line + phase.columns.first * g.channels,
+                     .image_stride = g.height * line,
+                     .line_stride = g.stride * line,
+                     .pixel_stride = g.stride * g.channels}};
 }
 
 // Phases that are processed together: all of them, unless the stride is large.
@@ -66,7 +74,7 @@ struct PhaseGroup {
 };
 
 template <class Visit>
-void ForEachPhaseGroup(const Conv2dGeometry& g, float* dx, Visit visit) {
+void ForEachPhaseGroup(const Conv2dGeometry& g, const GradientTypes& types, Visit visit) {
   PhaseGroup group;
   const int64_t rows = std::min(g.stride, g.height);
   const int64_t columns = std::min(g.stride, g.width);
@@ -74,7 +82,7 @@ void ForEachPhaseGroup(const Conv2dGeometry& g, float* dx, Visit visit) {
     const Phase phase{MakePhaseAxis(index / columns, g.height, g.kernel_height, g),
                       MakePhaseAxis(index % columns, g.width, g.kernel_width, g)};
     group.phases[group.count] = phase;
-    group.windows[group.count++] = WindowsOfOutputGradient(g, phase, dx);
+    group.windows[group.count++] = WindowsOfOutputGradient(g, phase, types);
     if (group.count < kMaxLinePhases && index + 1 < rows * columns) continue;
     visit(group);
     group.count = 0;
@@ -82,7 +90,7 @@ void ForEachPhaseGroup(const Conv2dGeometry& g, float* dx, Visit visit) {
 }
 
 // The weights of a phase as a matrix (taps * O, C), taps from the last to the first.
-void PackPhaseWeights(const float* w, const Conv2dGeometry& g, const Phase& phase,
+void PackPhaseWeights(ConstNumbers w, const Conv2dGeometry& g, const Phase& phase,
                       const MatrixBlock& block, float* panel, size_t stride) {
   for (size_t r = 0; r < block.rows; ++r, panel += stride) {
     const auto row = static_cast<int64_t>(block.row + r);
@@ -91,7 +99,8 @@ void PackPhaseWeights(const float* w, const Conv2dGeometry& g, const Phase& phas
     const int64_t tap_row = phase.rows.last_tap - tap / phase.columns.taps * g.stride;
     const int64_t tap_column = phase.columns.last_tap - tap % phase.columns.taps * g.stride;
     const int64_t line = (out_channel * g.kernel_height + tap_row) * g.kernel_width + tap_column;
-    std::copy_n(w + line * g.channels + block.column, block.columns, panel);
+    DecodeNumbers(w + (static_cast<size_t>(line * g.channels) + block.column), block.columns,
+                  panel);
   }
 }
 
@@ -100,7 +109,7 @@ void PackPhaseWeights(const float* w, const Conv2dGeometry& g, const Phase& phas
 size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   const Conv2dGeometry g = Conv2dGradInputGeometryOf(call).value();
   size_t bytes = 0;
-  ForEachPhaseGroup(g, nullptr, [&](const PhaseGroup& group) {
+  ForEachPhaseGroup(g, {call.input_type(1), call.output_type(0)}, [&](const PhaseGroup& group) {
     bytes = std::max(bytes, LineConvolutionScratchBytes(group.all(), g.channels,
                                                         static_cast<size_t>(limits.threads),
                                                         limits.scratch_bytes_per_thread));
@@ -111,13 +120,14 @@ size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& 
 void Conv2dGradInputCpu::Run(const KernelCall& call) {
   const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
   const Conv2dGeometry g = Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value();
-  const LinePacker dy(call.In<float>(1), g.out_width, g.out_channels);
-  const float* w = call.In<float>(0);
-  ForEachPhaseGroup(g, call.Out<float>(0), [&](const PhaseGroup& group) {
+  const LinePacker dy(ConstNumbersOf(call.inputs[1]), g.out_width, g.out_channels);
+  const ConstNumbers w = ConstNumbersOf(call.inputs[0]);
+  const Numbers dx = NumbersOf(call.outputs[0]);
+  ForEachPhaseGroup(g, {call.inputs[1].dtype, dx.type}, [&](const PhaseGroup& group) {
     const auto weights = [&](size_t phase, const MatrixBlock& block, float* panel, size_t stride) {
       PackPhaseWeights(w, g, group.phases[phase], block, panel, stride);
     };
-    RunLineConvolution({group.all(), g.channels, dy, weights}, call.scratch, call.pool);
+    RunLineConvolution({group.all(), g.channels, dy, weights, dx}, call.scratch, call.pool);
   });
 }
 

@@ -25,7 +25,7 @@ void Size(const WindowGrid& grid, LineBlocks& blocks) {
   blocks.weight_floats =
       blocks.tap_rows * blocks.row_elements * RoundUp(blocks.out_channels, kMaxTileColumns);
   blocks.line_floats = blocks.band_floats = 0;
-  if (grid.WithinLines() || blocks.weight_floats == 0) return;
+  if (grid.ReadsInPlace() || blocks.weight_floats == 0) return;
   const size_t pixels =
       (blocks.columns - 1) * static_cast<size_t>(grid.stride) + static_cast<size_t>(grid.taps_wide);
   const size_t lines = (blocks.lines - 1) * BandStep(grid, blocks.tap_rows) + blocks.tap_rows;
@@ -58,8 +58,8 @@ void ForEachHalf(size_t value, size_t least, Visit visit) {
 }
 
 // Used if not even the smallest region fits: takes less of each line.
-bool Narrow(LineBlocks& blocks) {
-  const bool many_elements = blocks.row_elements > kFewElements;
+bool Narrow(const WindowGrid& grid, LineBlocks& blocks) {
+  const bool many_elements = !grid.short_outputs && blocks.row_elements > kFewElements;
   if (blocks.band_floats > 0 && blocks.columns > (many_elements ? kFewPixels : 1)) {
     blocks.columns = Half(blocks.columns);
   } else if (many_elements) {
@@ -102,20 +102,22 @@ LineBlocks ChooseLineBlocks(const WindowGrid& grid, size_t out_channels, size_t 
   double least_moved = std::numeric_limits<double>::infinity();
   ForEachHalf(largest.lines, 1, [&](size_t lines) {
     ForEachHalf(out_channels, kMaxTileColumns, [&](size_t channels) {
-      ForEachHalf(largest.tap_rows, 1, [&](size_t tap_rows) {
-        blocks.lines = lines;
-        blocks.out_channels = channels;
-        blocks.tap_rows = tap_rows;
-        Size(grid, blocks);
-        const double moved = MovedFloats(grid, out_channels, blocks);
-        if (blocks.ScratchBytes(threads) > scratch_bytes || moved >= least_moved) return;
-        best = blocks;
-        least_moved = moved;
-      });
+      ForEachHalf(largest.tap_rows, grid.short_outputs ? largest.tap_rows : 1,
+                  [&](size_t tap_rows) {
+                    blocks.lines = lines;
+                    blocks.out_channels = channels;
+                    blocks.tap_rows = tap_rows;
+                    Size(grid, blocks);
+                    const double moved = MovedFloats(grid, out_channels, blocks);
+                    if (blocks.ScratchBytes(threads) > scratch_bytes || moved >= least_moved)
+                      return;
+                    best = blocks;
+                    least_moved = moved;
+                  });
     });
   });
   if (best.out_channels > 0) return best;
-  while (blocks.ScratchBytes(threads) > scratch_bytes && Narrow(blocks)) Size(grid, blocks);
+  while (blocks.ScratchBytes(threads) > scratch_bytes && Narrow(grid, blocks)) Size(grid, blocks);
   return blocks;
 }
 

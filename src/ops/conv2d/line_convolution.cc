@@ -20,7 +20,7 @@ struct Run {
   const LineConvolution* convolution;
   size_t phase;
   WindowGrid grid;
-  PixelAddresses out;
+  PixelOffsets pixels;
   LineBlocks blocks;
   MicroTile tile;
   float* bands;
@@ -34,6 +34,11 @@ struct Region {
   IndexRange elements;  // of each tap row
   size_t depth() const { return taps.size() * elements.size(); }
   bool first() const { return taps.begin == 0 && elements.begin == 0; }
+  // Whether sums are complete after this region.
+  bool last(const WindowGrid& grid) const {
+    return taps.end == static_cast<size_t>(grid.taps_high) &&
+           elements.end == static_cast<size_t>(grid.row_elements());
+  }
 };
 
 float* PackedWeights(const Run& run, const Region& region) {
@@ -133,27 +138,91 @@ StripProduct ProductWithStrip(const Run& run, const Region& region, size_t strip
   return product;
 }
 
-// Multiplies the windows of a line; `out` is its first pixel, `windows` the first tap row's. The
-// line is divided into strips of at most one tile.
-void MultiplyLine(StripProduct product, const EqualPieces& strips, const float* windows, float* out,
-                  int64_t pixel_stride) {
-  std::array<float*, kMaxTileRows> out_rows;
-  product.c_rows = out_rows.data();
+// Some channels of the pixels of an output line.
+struct OutputLine {
+  Numbers out;
+  ConstNumbers added;  // null if nothing is added after this product
+  size_t pixel_stride;
+};
+
+// A tile of output pixels. Sums are made in place if the output stores floats, otherwise in a copy
+// that is rounded once.
+class OutputTile {
+ public:
+  OutputTile(const OutputLine& line, size_t columns) : line_(line), columns_(columns) {}
+
+  // The rows of the product for `rows` pixels from `pixel` on.
+  float* const* Rows(size_t pixel, size_t rows) {
+    first_ = pixel * line_.pixel_stride;
+    num_rows_ = rows;
+    for (size_t r = 0; r < rows; ++r) {
+      rows_[r] = line_.out.is_float() ? (line_.out + first_ + r * line_.pixel_stride).floats()
+                                      : copy_ + r * kMaxTileColumns;
+    }
+    return rows_.data();
+  }
+
+  // Adds what is to be added and stores.
+  void Finish() {
+    if (line_.added.data != nullptr) {
+      alignas(64) float numbers[kMaxTileColumns];
+      for (size_t r = 0; r < num_rows_; ++r) {
+        const float* added =
+            ReadNumbers(line_.added + first_ + r * line_.pixel_stride, columns_, numbers);
+        for (size_t c = 0; c < columns_; ++c) rows_[r][c] += added[c];
+      }
+    }
+    if (line_.out.is_float()) return;
+    EncodeNumberRows(copy_, {num_rows_, columns_, kMaxTileColumns, line_.pixel_stride},
+                     line_.out + first_);
+  }
+
+ private:
+  const OutputLine& line_;
+  size_t columns_;
+  size_t first_ = 0;
+  size_t num_rows_ = 0;
+  std::array<float*, kMaxTileRows> rows_;
+  alignas(64) float copy_[kMaxTileRows * kMaxTileColumns];
+};
+
+// Multiplies the windows of a line; `windows` is the first tap row of the first. The line is
+// divided into strips of at most one tile.
+void MultiplyLine(StripProduct product, const EqualPieces& strips, const float* windows,
+                  const OutputLine& line) {
+  OutputTile tile(line, product.columns);
   for (size_t strip = 0; strip < strips.count; ++strip) {
-    product.rows = strips.Piece(strip).size();
+    const IndexRange pixels = strips.Piece(strip);
+    product.rows = pixels.size();
     product.a = windows;
-    for (size_t r = 0; r < product.rows; ++r, out += pixel_stride) out_rows[r] = out;
+    product.c_rows = tile.Rows(pixels.begin, pixels.size());
     MultiplyStrip(product);
+    tile.Finish();
     windows += product.rows * product.a_stride;
   }
+}
+
+// The output from this place on. What is added comes last.
+OutputLine OutputAt(const Run& run, const Region& region, size_t place) {
+  const LineConvolution& c = *run.convolution;
+  const bool adds = c.added.data != nullptr && region.last(run.grid);
+  return {c.out + place, adds ? c.added + place : ConstNumbers{},
+          static_cast<size_t>(run.pixels.pixel_stride)};
 }
 
 // Pixels that no tap reaches.
 void FillZero(const Run& run, const Region& region, const Chunk& chunk) {
   for (int64_t line = 0; line < chunk.lines; ++line) {
-    float* pixel = run.out.At(chunk.image, chunk.first_line + line, chunk.column);
-    for (int64_t j = 0; j < chunk.columns; ++j, pixel += run.out.pixel_stride) {
-      std::fill_n(pixel + region.channels.begin, region.channels.size(), 0.0F);
+    const size_t first =
+        run.pixels.At(chunk.image, chunk.first_line + line, chunk.column) + region.channels.begin;
+    for (size_t strip = 0; strip < region.channels.size(); strip += kMaxTileColumns) {
+      const size_t columns = std::min(kMaxTileColumns, region.channels.size() - strip);
+      const OutputLine output = OutputAt(run, region, first + strip);
+      OutputTile tile(output, columns);
+      for (size_t pixel = 0; pixel < static_cast<size_t>(chunk.columns); ++pixel) {
+        std::fill_n(tile.Rows(pixel, 1)[0], columns, 0.0F);
+        tile.Finish();
+      }
     }
   }
 }
@@ -176,7 +245,7 @@ void MultiplyChunk(const Run& run, const Region& region, const Chunk& chunk, siz
       product.segments = taps.size();
       MultiplyLine(product, pixels,
                    FirstPixel(run, region, chunk, line, taps.begin, band) + region.elements.begin,
-                   run.out.At(chunk.image, i, chunk.column) + channel, run.out.pixel_stride);
+                   OutputAt(run, region, run.pixels.At(chunk.image, i, chunk.column) + channel));
     }
   }
 }
@@ -271,7 +340,7 @@ Run MakeRun(const LineConvolution& c, size_t phase, const LineBlocks& blocks,
   return {&c,
           phase,
           c.phases[phase].grid,
-          c.phases[phase].out,
+          c.phases[phase].pixels,
           blocks,
           ActiveMicroTile(),
           reinterpret_cast<float*>(scratch.data()),
@@ -327,8 +396,8 @@ bool IsOneLine(const LinePhase& phase) {
   const WindowGrid& g = phase.grid;
   return g.taps_high == 1 && g.taps_wide == 1 && g.stride == 1 && g.top == 0 && g.left == 0 &&
          g.rows == g.height && g.columns == g.width &&
-         phase.out.line_stride == g.width * phase.out.pixel_stride &&
-         phase.out.image_stride == g.height * phase.out.line_stride;
+         phase.pixels.line_stride == g.width * phase.pixels.pixel_stride &&
+         phase.pixels.image_stride == g.height * phase.pixels.line_stride;
 }
 
 LinePhase OneLine(const LinePhase& phase) {

@@ -20,22 +20,21 @@
 
 namespace thimble {
 
-// The address of output pixel (image, i, j).
-struct PixelAddresses {
-  float* data = nullptr;
-  int64_t first = 0;  // offset of (0, 0, 0)
+// The place of output pixel (image, i, j) in the output.
+struct PixelOffsets {
+  int64_t first = 0;  // of (0, 0, 0)
   int64_t image_stride = 0;
   int64_t line_stride = 0;
   int64_t pixel_stride = 0;
-  float* At(int64_t image, int64_t i, int64_t j) const {
-    return data + first + image * image_stride + i * line_stride + j * pixel_stride;
+  size_t At(int64_t image, int64_t i, int64_t j) const {
+    return static_cast<size_t>(first + image * image_stride + i * line_stride + j * pixel_stride);
   }
 };
 
 // One convolution of the images, with its own weights and output pixels.
 struct LinePhase {
   WindowGrid grid;
-  PixelAddresses out;  // `out_channels` floats each; overwritten
+  PixelOffsets pixels;  // `out_channels` numbers each
 };
 inline constexpr size_t kMaxLinePhases = 16;
 
@@ -50,6 +49,8 @@ struct LineConvolution {
   int64_t out_channels = 0;
   LinePacker images;  // with the sizes in the grids
   PhaseWeights weights;
+  Numbers out;              // overwritten
+  ConstNumbers added = {};  // a tensor like the output, added to it; or null
 };
 
 // At most threads * scratch_bytes_per_thread, unless a single window is larger than that.

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "thimble/device/cpu/numbers.h"
+
 namespace thimble {
 
 class LinePacker {
  public:
-  LinePacker(const float* images, int64_t width, int64_t channels)
+  LinePacker(ConstNumbers images, int64_t width, int64_t channels)
       : images_(images), width_(width), channels_(channels) {}
 
   // Writes pixels [first, first + count) of a line; those outside the image are zeros. Lines are
@@ -21,19 +23,24 @@ class LinePacker {
     const int64_t before = std::clamp<int64_t>(-first, 0, count);
     const int64_t after = count - before - (end - begin);
     out = std::fill_n(out, before * channels_, 0.0F);
-    out = std::copy_n(InPlace(line) + begin * channels_, (end - begin) * channels_, out);
-    std::fill_n(out, after * channels_, 0.0F);
+    const auto inside = static_cast<size_t>((end - begin) * channels_);
+    DecodeNumbers(images_ + FirstOf(line, begin), inside, out);
+    std::fill_n(out + inside, after * channels_, 0.0F);
   }
 
   // The same memory as a single line of `pixels` pixels.
   LinePacker OneLine(int64_t pixels) const { return {images_, pixels, channels_}; }
 
-  // The line in place, for windows that do not reach outside and plain fp32 storage, the only kind
-  // so far.
-  const float* InPlace(int64_t line) const { return images_ + line * width_ * channels_; }
+  // Whether lines can be read in place, if windows do not reach outside of them.
+  bool stores_floats() const { return images_.is_float(); }
+  const float* InPlace(int64_t line) const { return (images_ + FirstOf(line, 0)).floats(); }
 
  private:
-  const float* images_;  // (B, H, W, C)
+  size_t FirstOf(int64_t line, int64_t pixel) const {
+    return static_cast<size_t>((line * width_ + pixel) * channels_);
+  }
+
+  ConstNumbers images_;  // (B, H, W, C)
   int64_t width_;
   int64_t channels_;
 };

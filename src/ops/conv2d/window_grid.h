@@ -21,13 +21,17 @@ struct WindowGrid {
   int64_t left = 0;
   int64_t taps_high = 0;
   int64_t taps_wide = 0;
+  // Whether numbers are stored in 16 bits: such images are converted line by line, and sums must be
+  // complete before they are stored.
+  bool short_images = false;
+  bool short_outputs = false;
 
   // The elements of a window in one line of the image, which are adjacent.
   int64_t row_elements() const { return taps_wide * channels; }
   int64_t window_elements() const { return taps_high * row_elements(); }
-  // Whether no window reaches beyond the sides of the image.
-  bool WithinLines() const {
-    return left >= 0 && left + (columns - 1) * stride + taps_wide <= width;
+  // Whether windows can be read where they are stored: none reaches beyond the sides of the image.
+  bool ReadsInPlace() const {
+    return !short_images && left >= 0 && left + (columns - 1) * stride + taps_wide <= width;
   }
 };
 

@@ -66,10 +66,11 @@ void DropoutCpu::Run(const KernelCall& call) {
     for (size_t begin = chunk; begin < chunk_end; begin += kNumbersPerPiece) {
       const size_t count = std::min(kNumbersPerPiece, chunk_end - begin);
       const size_t place = row * elements + begin;
-      const float* x = ReadNumbers(call.inputs[0], place, count, x_copy);
-      float* y = RoomForNumbers(call.outputs[0], place, y_copy);
+      const float* x = ReadNumbers(ConstNumbersOf(call.inputs[0]) + place, count, x_copy);
+      const Numbers out = NumbersOf(call.outputs[0]) + place;
+      float* y = RoomForNumbers(out, y_copy);
       HWY_DYNAMIC_DISPATCH(DropPart)(draw, epoch, sample, begin, count, x, y);
-      WriteNumbers(y, place, count, call.outputs[0]);
+      WriteNumbers(y, count, out);
     }
   });
 }

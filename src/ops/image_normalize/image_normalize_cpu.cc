@@ -72,9 +72,10 @@ void ImageNormalizeCpu::Run(const KernelCall& call) {
     for (size_t i = chunk * chunk_size; i < end; i += pattern) {
       for (size_t k = 0; k < std::min(pattern, end - i); k += kNumbersPerPiece) {
         const size_t piece = std::min({kNumbersPerPiece, pattern - k, end - i - k});
-        float* y = RoomForNumbers(call.outputs[0], i + k, copy);
+        const Numbers out = NumbersOf(call.outputs[0]) + (i + k);
+        float* y = RoomForNumbers(out, copy);
         HWY_DYNAMIC_DISPATCH(NormalizePixels)(x + i + k, mean + k, inverse + k, y, piece);
-        WriteNumbers(y, i + k, piece, call.outputs[0]);
+        WriteNumbers(y, piece, out);
       }
     }
   });

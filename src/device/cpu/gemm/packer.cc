@@ -52,9 +52,9 @@ void TransposeBlock(const float* in, size_t in_stride, float* out, size_t out_st
 }
 #endif
 
-void Transpose(const float* in, size_t in_stride, const MatrixBlock& block, float* out,
+void Transpose(const float* in, size_t in_stride, size_t rows, size_t columns, float* out,
                size_t out_stride) {
-  const Transposition t{in, in_stride, out, out_stride, block.rows, block.columns};
+  const Transposition t{in, in_stride, out, out_stride, rows, columns};
   size_t column = 0;
 #if HWY_TARGET != HWY_SCALAR
   if (t.rows >= 4) {
@@ -87,15 +87,31 @@ namespace thimble {
 HWY_EXPORT(Transpose);
 
 void PlainPacker::operator()(const MatrixBlock& block, float* panel, size_t stride) const {
-  const float* in = data_ + block.row * row_stride_ + block.column;
-  for (size_t row = 0; row < block.rows; ++row) {
-    std::copy_n(in + row * row_stride_, block.columns, panel + row * stride);
-  }
+  DecodeNumberRows(data_ + (block.row * row_stride_ + block.column),
+                   {block.rows, block.columns, row_stride_, stride}, panel);
 }
 
 void TransposedPacker::operator()(const MatrixBlock& block, float* panel, size_t stride) const {
-  const float* in = data_ + block.column * row_stride_ + block.row;
-  HWY_DYNAMIC_DISPATCH(Transpose)(in, row_stride_, block, panel, stride);
+  const ConstNumbers in = data_ + (block.column * row_stride_ + block.row);
+  if (data_.is_float()) {
+    HWY_DYNAMIC_DISPATCH(Transpose)
+    (in.floats(), row_stride_, block.rows, block.columns, panel, stride);
+    return;
+  }
+  // A piece at a time: its numbers are converted first.
+  constexpr size_t kColumns = 32;
+  constexpr size_t kRows = 64;
+  alignas(64) float copy[kColumns * kRows];
+  for (size_t column = 0; column < block.columns; column += kColumns) {
+    const size_t columns = std::min(kColumns, block.columns - column);
+    for (size_t row = 0; row < block.rows; row += kRows) {
+      const size_t rows = std::min(kRows, block.rows - row);
+      DecodeNumberRows(in + (column * row_stride_ + row), {columns, rows, row_stride_, kRows},
+                       copy);
+      HWY_DYNAMIC_DISPATCH(Transpose)
+      (copy, kRows, rows, columns, panel + row * stride + column, stride);
+    }
+  }
 }
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "thimble/base/function_ref.h"
+#include "thimble/device/cpu/numbers.h"
 
 namespace thimble {
 
@@ -20,25 +21,25 @@ struct MatrixBlock {
 // the rows. Called by several threads at once, with blocks inside the matrix.
 using Packer = FunctionRef<void(const MatrixBlock& block, float* panel, size_t stride)>;
 
-// A row-major matrix in memory, rows `row_stride` floats apart.
+// A row-major matrix in memory, rows `row_stride` numbers apart.
 class PlainPacker {
  public:
-  PlainPacker(const float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
+  PlainPacker(ConstNumbers data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
   void operator()(const MatrixBlock& block, float* panel, size_t stride) const;
 
  private:
-  const float* data_;  // (rows, columns)
+  ConstNumbers data_;  // (rows, columns)
   size_t row_stride_;
 };
 
 // The transpose of a matrix in memory: element (row, column) is data[column * row_stride + row].
 class TransposedPacker {
  public:
-  TransposedPacker(const float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
+  TransposedPacker(ConstNumbers data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
   void operator()(const MatrixBlock& block, float* panel, size_t stride) const;
 
  private:
-  const float* data_;  // (columns, rows)
+  ConstNumbers data_;  // (columns, rows)
   size_t row_stride_;
 };
 

@@ -16,6 +16,7 @@ struct Conv2dCpu {
 
 // dw = sum over pixels of windows of x times dy (grad_weight_cpu.cc).
 struct Conv2dGradWeightCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

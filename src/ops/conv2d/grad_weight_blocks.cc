@@ -18,6 +18,8 @@ constexpr size_t kMinPartPixels = 256;
 // Pixels of a block. The sums are loaded and stored once per block, and the data of x and dy for 32
 // channels, about 64 KiB, must stay in the second-level cache meanwhile.
 constexpr size_t kBlockPixels = 256;
+// The same if numbers are converted: the copies are scratch memory.
+constexpr size_t kConvertedBlockPixels = 64;
 // With fewer channels, tiles of a single tap leave many registers unused; then lines are padded, if
 // a block has few enough lines for any scratch size.
 constexpr size_t kFewChannels = 8;
@@ -42,30 +44,51 @@ size_t PaddedLineFloats(const Conv2dGeometry& g) {
   return RoundUp(static_cast<size_t>(pixels * g.channels), 16);
 }
 
-// A slot for each output line and tap row, for blocks across images.
-size_t BandFloats(const Conv2dGeometry& g, size_t block_lines) {
+// At most a slot for each output line and tap row.
+size_t MaxBandFloats(const Conv2dGeometry& g, size_t block_lines) {
   return block_lines * static_cast<size_t>(g.kernel_height) * PaddedLineFloats(g);
 }
 
-void SetThreadScratch(const Conv2dGeometry& g, const GradWeightCut& cut, GradWeightBlocks& blocks) {
-  if (cut.pads_lines) {
-    blocks.line_floats = PaddedLineFloats(g);
-    blocks.band_floats = BandFloats(g, cut.block_lines);
+// The slots of any block of this many lines: of the last tap row of the last line if the block
+// touches as many images as possible.
+size_t NumBandSlots(const Conv2dGeometry& g, size_t block_lines) {
+  const auto out_height = static_cast<size_t>(g.out_height);
+  return 1 + BandSlot(g, out_height - 1, out_height + block_lines - 2,
+                      static_cast<size_t>(g.kernel_height) - 1);
+}
+
+void SetThreadScratch(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                      const GradWeightCut& cut, GradWeightBlocks& blocks) {
+  if (cut.pads_lines || storage.short_x) {
+    blocks.line_floats = cut.pads_lines ? PaddedLineFloats(g)
+                                        : RoundUp(static_cast<size_t>(g.width * g.channels), 16);
+    blocks.band_floats = NumBandSlots(g, cut.block_lines) * blocks.line_floats;
   }
-  const size_t copied = NumCopiedLines(g) * static_cast<size_t>(g.out_width * g.out_channels);
+  const size_t lines = storage.short_dy ? cut.block_lines : NumCopiedLines(g);
+  const size_t copied = lines * static_cast<size_t>(g.out_width * g.out_channels);
   if (copied > 0) blocks.copied_floats = RoundUp(copied + kMaxLanes, 16);
 }
 
 }  // namespace
 
-GradWeightCut CutGradWeight(const Conv2dGeometry& g) {
+size_t BandSlot(const Conv2dGeometry& g, size_t begin, size_t line, size_t tap_row) {
+  const auto out_height = static_cast<size_t>(g.out_height);
+  const auto kernel_height = static_cast<size_t>(g.kernel_height);
+  const size_t step = std::min(static_cast<size_t>(g.stride), kernel_height);
+  const size_t images_before = line / out_height - begin / out_height;
+  return (line - begin) * step + images_before * (kernel_height - step) + tap_row;
+}
+
+GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& storage) {
   GradWeightCut cut;
   const auto lines = static_cast<size_t>(g.batch * g.out_height);
   cut.parts = CutEqually(lines, CeilDivide(lines, NumParts(g)));
+  const bool converts = storage.short_x || storage.short_dy;
+  const size_t pixels = converts ? kConvertedBlockPixels : kBlockPixels;
   cut.block_lines =
-      std::clamp<size_t>(kBlockPixels / static_cast<size_t>(g.out_width), 1, kMaxBlockLines);
+      std::clamp<size_t>(pixels / static_cast<size_t>(g.out_width), 1, kMaxBlockLines);
   cut.pads_lines = static_cast<size_t>(g.channels) < kFewChannels && g.kernel_width > 1 &&
-                   BandFloats(g, cut.block_lines) <= kMaxBandFloats;
+                   MaxBandFloats(g, cut.block_lines) <= kMaxBandFloats;
   cut.groups = cut.pads_lines ? 1 : static_cast<size_t>(g.kernel_width);
   cut.rows =
       CutEqually(static_cast<size_t>(g.kernel_width * g.channels) / cut.groups, kMaxOuterRows);
@@ -84,11 +107,11 @@ size_t NumCopiedLines(const Conv2dGeometry& g) {
   return std::min(reached, static_cast<size_t>(g.batch * g.out_height));
 }
 
-GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, size_t threads,
-                                        size_t scratch_bytes) {
-  const GradWeightCut cut = CutGradWeight(g);
+GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                                        size_t threads, size_t scratch_bytes) {
+  const GradWeightCut cut = CutGradWeight(g, storage);
   GradWeightBlocks blocks;
-  SetThreadScratch(g, cut, blocks);
+  SetThreadScratch(g, storage, cut, blocks);
   const size_t thread_floats = threads * blocks.floats_per_thread();
   const size_t floats = scratch_bytes / sizeof(float);
   const size_t sum_floats = floats > thread_floats ? floats - thread_floats : 0;

@@ -13,6 +13,12 @@ namespace thimble {
 // Maximum lines of a block.
 inline constexpr size_t kMaxBlockLines = 32;
 
+// Which tensors store numbers in 16 bits. Their lines are converted block by block.
+struct GradWeightStorage {
+  bool short_x = false;
+  bool short_dy = false;
+};
+
 struct GradWeightCut {
   // The batch as output lines: parts are summed separately and added in order; a part is divided
   // into blocks of lines, each a chain from zero, also added in order.
@@ -34,7 +40,7 @@ struct GradWeightCut {
   size_t unit_floats() const { return rows.size * unit_columns; }
 };
 // Requires that nothing is empty.
-GradWeightCut CutGradWeight(const Conv2dGeometry& g);
+GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& storage);
 
 // The number of last lines of dy that are copied, because reading whole vectors from them would go
 // past the end of memory. 0 if the channels are whole vectors.
@@ -47,9 +53,9 @@ struct GradWeightBlocks {
   size_t chunk_units = 1;  // summed by one thread at a time, for one part
 
   // Scratch in floats: first that of each thread, then the sums.
-  size_t line_floats = 0;  // a packed line of x; 0: lines are read in place
-  size_t band_floats = 0;
-  size_t copied_floats = 0;
+  size_t line_floats = 0;    // a packed line of x; 0: lines are read in place
+  size_t band_floats = 0;    // packed lines
+  size_t copied_floats = 0;  // lines of dy
   size_t sum_floats = 0;
   size_t floats_per_thread() const { return band_floats + copied_floats; }
   size_t ScratchBytes(size_t threads) const {
@@ -59,7 +65,12 @@ struct GradWeightBlocks {
 
 // The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones.
 // Called again with the bytes these blocks need, it returns the same blocks.
-GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, size_t threads,
-                                        size_t scratch_bytes);
+GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                                        size_t threads, size_t scratch_bytes);
+
+// The slot of the band for the image line that a tap row reads for an output line. Lines of an
+// image share those that the previous one has packed. Output lines are numbered over the batch,
+// `begin` is the first of the block.
+size_t BandSlot(const Conv2dGeometry& g, size_t begin, size_t line, size_t tap_row);
 
 }  // namespace thimble

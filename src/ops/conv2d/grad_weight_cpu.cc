@@ -1,5 +1,6 @@
 // conv2d_grad_weight on the CPU: dw (window, O) = sum over output pixels of the outer product of
-// the window's elements and dy at the pixel. Lines of x and dy are read in place.
+// the window's elements and dy at the pixel. Lines of x and dy are read in place if they store
+// floats.
 #include <algorithm>
 #include <array>
 
@@ -21,8 +22,8 @@ struct Summation {
   const GradWeightCut cut;
   const GradWeightBlocks blocks;
   const LinePacker x;
-  const float* dy;
-  float* dw;
+  const ConstNumbers dy;
+  const Numbers dw;
   float* scratch;
   float* scratch_end;
 };
@@ -56,7 +57,8 @@ class BlockLines {
   void SetBlock(IndexRange lines) {
     lines_ = lines;
     tap_row_ = -1;
-    if (run_.cut.pads_lines) PackBand();
+    if (run_.blocks.line_floats > 0) PackBand();
+    if (!run_.dy.is_float()) CopyOutputLines(lines);
   }
 
   void SetTapRow(int64_t tap_row) {
@@ -66,7 +68,8 @@ class BlockLines {
     for (size_t line = lines_.begin; line < lines_.end; ++line) {
       const int64_t image_line = ImageLine(line, tap_row);
       if (image_line < 0) continue;
-      x_[count_] = run_.cut.pads_lines ? BandSlot(line, tap_row) : run_.x.InPlace(image_line);
+      x_[count_] =
+          run_.blocks.line_floats > 0 ? BandLine(line, tap_row) : run_.x.InPlace(image_line);
       dy_[count_++] = OutputLine(line);
     }
   }
@@ -84,42 +87,48 @@ class BlockLines {
     return row < 0 || row >= g.height ? -1 : image * g.height + row;
   }
 
-  // Each output line has a slot per tap row and shares those that the previous line has packed.
-  float* BandSlot(size_t line, int64_t tap_row) const {
-    const Conv2dGeometry& g = run_.g;
-    const auto row = static_cast<int64_t>(line) % g.out_height;
-    const int64_t first =
-        std::max(static_cast<int64_t>(lines_.begin), static_cast<int64_t>(line) - row);
-    const int64_t step = std::min(g.stride, g.kernel_height);
-    const int64_t slot = (first - static_cast<int64_t>(lines_.begin)) * g.kernel_height +
-                         (static_cast<int64_t>(line) - first) * step + tap_row;
-    return band_ + slot * static_cast<int64_t>(run_.blocks.line_floats);
+  float* BandLine(size_t line, int64_t tap_row) const {
+    const size_t slot = BandSlot(run_.g, lines_.begin, line, static_cast<size_t>(tap_row));
+    return band_ + slot * run_.blocks.line_floats;
   }
 
   void PackBand() const {
     const Conv2dGeometry& g = run_.g;
     const int64_t step = std::min(g.stride, g.kernel_height);
-    const int64_t pixels = (g.out_width - 1) * g.stride + g.kernel_width;
+    const int64_t first_pixel = run_.cut.pads_lines ? -g.padding : 0;
+    const int64_t pixels =
+        run_.cut.pads_lines ? (g.out_width - 1) * g.stride + g.kernel_width : g.width;
     for (size_t line = lines_.begin; line < lines_.end; ++line) {
       const bool is_first = line == lines_.begin || static_cast<int64_t>(line) % g.out_height == 0;
       for (int64_t tap = is_first ? 0 : g.kernel_height - step; tap < g.kernel_height; ++tap) {
         const int64_t image_line = ImageLine(line, tap);
-        if (image_line >= 0) run_.x(image_line, -g.padding, pixels, BandSlot(line, tap));
+        if (image_line >= 0) run_.x(image_line, first_pixel, pixels, BandLine(line, tap));
       }
     }
   }
 
+  size_t OutputLineFloats() const {
+    return static_cast<size_t>(run_.g.out_width * run_.g.out_channels);
+  }
+
+  // A vector may reach beyond the last of them, into zeros.
+  void CopyOutputLines(IndexRange lines) const {
+    const size_t floats = OutputLineFloats();
+    DecodeNumbers(run_.dy + lines.begin * floats, lines.size() * floats, copied_);
+    std::fill_n(copied_ + lines.size() * floats, kMaxLanes, 0.0F);
+  }
+
   const float* OutputLine(size_t line) const {
-    const auto floats = static_cast<size_t>(run_.g.out_width * run_.g.out_channels);
+    const size_t floats = OutputLineFloats();
+    if (!run_.dy.is_float()) return copied_ + (line - lines_.begin) * floats;
     const auto lines = static_cast<size_t>(run_.g.batch * run_.g.out_height);
-    const size_t copied = lines - NumCopiedLines(run_.g);
-    if (line < copied) return run_.dy + line * floats;
-    // Copied again for each tap row; it is little data.
-    float* copy = copied_ + (line - copied) * floats;
-    float* end = std::copy_n(run_.dy + line * floats, floats, copy);
-    // A vector may reach beyond the line; if there is a next line, it is copied over these zeros.
-    std::fill_n(end, kMaxLanes, 0.0F);
-    return copy;
+    const size_t first_copied = lines - NumCopiedLines(run_.g);
+    if (line >= first_copied) {
+      // Copied again for each tap row; it is little data.
+      CopyOutputLines({first_copied, lines});
+      return copied_ + (line - first_copied) * floats;
+    }
+    return (run_.dy + line * floats).floats();
   }
 
   const Summation& run_;
@@ -183,6 +192,7 @@ void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, fl
   constexpr size_t kFewShares = 8;
   const Conv2dGeometry& g = run.g;
   if (lines.size() == 0 || shares < kFewShares || g.kernel_height < g.stride) return;
+  if (!run.x.stores_floats() || !run.dy.is_float()) return;
   const auto image_line = [&](size_t line) {
     const auto index = static_cast<int64_t>(line);
     const int64_t row = std::min(g.height, index % g.out_height * g.stride);
@@ -192,7 +202,7 @@ void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, fl
   const int64_t last = image_line(lines.end - 1);
   PrefetchShare(run.x.InPlace(first), (last - first + 1) * g.width * g.channels, share, shares);
   const int64_t line_floats = g.out_width * g.out_channels;
-  PrefetchShare(run.dy + static_cast<int64_t>(lines.begin) * line_floats,
+  PrefetchShare(run.dy.floats() + static_cast<int64_t>(lines.begin) * line_floats,
                 static_cast<int64_t>(lines.size()) * line_floats, share, shares);
 }
 
@@ -226,9 +236,14 @@ void FinishUnit(const Summation& run, size_t index, float* sums, size_t part_str
   const auto window = static_cast<size_t>(g.window_elements());
   const size_t group =
       static_cast<size_t>(unit.tap_row) * run.cut.groups + static_cast<size_t>(unit.group);
-  float* out = run.dw + columns.begin * window + group * run.cut.rows.total + unit.rows.begin;
-  TransposedPacker(sums, run.cut.unit_columns)({0, columns.size(), 0, unit.rows.size()}, out,
-                                               window);
+  const Numbers out =
+      run.dw + (columns.begin * window + group * run.cut.rows.total + unit.rows.begin);
+  const MatrixBlock block{0, columns.size(), 0, unit.rows.size()};
+  const TransposedPacker transpose(sums, run.cut.unit_columns);
+  if (out.is_float()) return transpose(block, out.floats(), window);
+  alignas(64) float copy[kMaxOuterColumns * kMaxOuterRows];
+  transpose(block, copy, kMaxOuterRows);
+  EncodeNumberRows(copy, {block.rows, block.columns, kMaxOuterRows, window}, out);
 }
 
 // Several parts: all parts sum one region at a time.
@@ -263,31 +278,37 @@ void SumOnce(const Summation& run, ThreadPool& pool) {
   });
 }
 
+GradWeightStorage StorageOf(DType x, DType dy) {
+  return {.short_x = IsShortNumber(x), .short_dy = IsShortNumber(dy)};
+}
+
 }  // namespace
 
 size_t Conv2dGradWeightCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   const Conv2dGeometry g = Conv2dGradWeightGeometryOf(call).value();
   if (g.flops() == 0) return 0;
   const auto threads = static_cast<size_t>(limits.threads);
-  return ChooseGradWeightBlocks(g, threads, threads * limits.scratch_bytes_per_thread)
+  return ChooseGradWeightBlocks(g, StorageOf(call.input_type(0), call.input_type(1)), threads,
+                                threads * limits.scratch_bytes_per_thread)
       .ScratchBytes(threads);
 }
 
 void Conv2dGradWeightCpu::Run(const KernelCall& call) {
   const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
   const Conv2dGeometry g = Conv2dGradWeightGeometryOf({inputs, {}, call.attributes}).value();
-  float* dw = call.Out<float>(0);
   if (g.flops() == 0) {
-    std::fill_n(dw, g.w_shape().elements(), 0.0F);
+    ParallelNumbers(call.pool, {}, call.outputs,
+                    [](const NumberPiece& piece) { std::fill_n(piece.out[0], piece.count, 0.0F); });
     return;
   }
+  const GradWeightStorage storage = StorageOf(call.inputs[0].dtype, call.inputs[1].dtype);
   const auto threads = static_cast<size_t>(call.pool.num_threads());
   const Summation run{g,
-                      CutGradWeight(g),
-                      ChooseGradWeightBlocks(g, threads, call.scratch.size()),
-                      LinePacker(call.In<float>(0), g.width, g.channels),
-                      call.In<float>(1),
-                      dw,
+                      CutGradWeight(g, storage),
+                      ChooseGradWeightBlocks(g, storage, threads, call.scratch.size()),
+                      LinePacker(ConstNumbersOf(call.inputs[0]), g.width, g.channels),
+                      ConstNumbersOf(call.inputs[1]),
+                      NumbersOf(call.outputs[0]),
                       reinterpret_cast<float*>(call.scratch.data()),
                       reinterpret_cast<float*>(call.scratch.data() + call.scratch.size())};
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= call.scratch.size(),

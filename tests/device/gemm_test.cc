@@ -88,10 +88,9 @@ std::vector<float> Product(const Operands& in, Storage storage, const Room& room
   EXPECT_LE(bytes, static_cast<size_t>(room.threads) * room.scratch_bytes_per_thread);
   Buffer scratch(bytes / sizeof(float));
   Buffer c(shape.rows * shape.columns);
-  const DenseRows c_rows(c.data(), shape.columns);
   ThreadPool pool(room.threads);
   Gemm({shape, plain ? Packer(a) : Packer(a_transposed), plain ? Packer(b) : Packer(b_transposed),
-        c_rows},
+        c.data()},
        scratch.bytes(), pool);
   EXPECT_TRUE(scratch.GuardIntact());
   EXPECT_TRUE(c.GuardIntact());
@@ -99,7 +98,9 @@ std::vector<float> Product(const Operands& in, Storage storage, const Room& room
 }
 
 void ExpectCloseToNaive(const Operands& in, const std::vector<float>& c) {
-  const auto [rows, columns, depth] = in.shape;
+  const size_t rows = in.shape.rows;
+  const size_t columns = in.shape.columns;
+  const size_t depth = in.shape.depth;
   for (size_t m = 0; m < rows; ++m) {
     for (size_t n = 0; n < columns; ++n) {
       double sum = 0;

@@ -7,20 +7,24 @@
 namespace thimble {
 
 struct LinearCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
 struct LinearGradWeightCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
 struct LinearGradBiasCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct LinearGradInputCpu {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -20,6 +20,9 @@ constexpr size_t kMaxSplitRows = 256;
 constexpr size_t kMinSplitColumns = 128;
 constexpr size_t kMaxSplitColumns = 320;
 
+// Rows whose sums are kept in scratch, if C cannot hold them: enough strips for 16 threads.
+constexpr size_t kMaxSumRows = 32 * kMaxTileRows;
+
 constexpr size_t kStripFloats = kMaxTileRows * kPanelDepth;
 
 size_t RoundColumns(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
@@ -29,7 +32,8 @@ size_t Halve(size_t value, size_t multiple) {
   return std::max(multiple, RoundUp(CeilDivide(value, 2), multiple));
 }
 
-void SizeShared(const EqualPieces& depth, GemmBlocks& blocks) {
+void SizeShared(const EqualPieces& depth, bool short_c, GemmBlocks& blocks) {
+  if (short_c) blocks.sum_floats = RoundUp(blocks.region_rows * blocks.region_columns, 16);
   blocks.shared_floats = std::min(depth.total, blocks.packed_depth_blocks * depth.size) *
                          RoundColumns(blocks.region_columns);
   blocks.floats_per_thread = kStripFloats;
@@ -37,14 +41,17 @@ void SizeShared(const EqualPieces& depth, GemmBlocks& blocks) {
 
 GemmBlocks ChooseSharedColumns(const GemmShape& shape, size_t threads, size_t scratch_bytes) {
   GemmBlocks blocks;
-  blocks.region_rows = shape.rows;
+  blocks.region_rows = shape.short_c ? std::min(shape.rows, kMaxSumRows) : shape.rows;
   blocks.region_columns = shape.columns;
   const EqualPieces depth = CutEqually(shape.depth, kPanelDepth);
   blocks.packed_depth_blocks = depth.count;
   for (;;) {
-    SizeShared(depth, blocks);
+    SizeShared(depth, shape.short_c, blocks);
     if (blocks.ScratchBytes(threads) <= scratch_bytes) return blocks;
-    if (blocks.packed_depth_blocks > 1) {
+    if (shape.short_c && blocks.region_rows > kMaxTileRows &&
+        blocks.sum_floats > blocks.shared_floats) {
+      blocks.region_rows = Halve(blocks.region_rows, kMaxTileRows);
+    } else if (blocks.packed_depth_blocks > 1) {
       blocks.packed_depth_blocks = CeilDivide(blocks.packed_depth_blocks, 2);
     } else if (blocks.region_columns > kMaxTileColumns) {
       blocks.region_columns = Halve(blocks.region_columns, kMaxTileColumns);
@@ -54,9 +61,10 @@ GemmBlocks ChooseSharedColumns(const GemmShape& shape, size_t threads, size_t sc
   }
 }
 
-void SizeSplit(size_t parts, GemmBlocks& blocks) {
-  // The first part is summed in C itself. Rounded to whole cache lines.
-  blocks.shared_floats = RoundUp((parts - 1) * blocks.region_rows * blocks.region_columns, 16);
+void SizeSplit(size_t parts, bool short_c, GemmBlocks& blocks) {
+  // The first part is summed in C itself if possible. Rounded to whole cache lines.
+  const size_t kept_parts = short_c ? parts : parts - 1;
+  blocks.shared_floats = RoundUp(kept_parts * blocks.region_rows * blocks.region_columns, 16);
   blocks.floats_per_thread = kStripFloats + kPanelDepth * RoundColumns(blocks.tile_columns);
 }
 
@@ -72,7 +80,7 @@ GemmBlocks ChooseSplitDepth(const GemmShape& shape, size_t parts, size_t threads
   blocks.tile_columns = std::min(
       shape.columns, std::max(kMinSplitColumns, RoundColumns(CeilDivide(shape.columns, tiles))));
   for (;;) {
-    SizeSplit(parts, blocks);
+    SizeSplit(parts, shape.short_c, blocks);
     if (blocks.ScratchBytes(threads) <= scratch_bytes) return blocks;
     const bool tiles_weigh_more = threads * blocks.floats_per_thread > blocks.shared_floats;
     if (blocks.tile_columns > kMaxTileColumns &&

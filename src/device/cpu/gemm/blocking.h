@@ -14,6 +14,7 @@ struct GemmShape {
   size_t rows = 0;
   size_t columns = 0;
   size_t depth = 0;
+  bool short_c = false;  // C stores 16 bits: sums are kept in scratch until they are complete
 };
 
 // The half-open range [begin, end).
@@ -66,12 +67,15 @@ struct GemmBlocks {
   // Columns of a region that one thread processes (split depth only).
   size_t tile_columns = 0;
 
-  // Scratch in floats: first the private part of each thread, then the shared part.
+  // Scratch in floats: first the private part of each thread, then the sums of a region that cannot
+  // be made in C (shared columns), then the shared part.
   size_t shared_floats = 0;
+  size_t sum_floats = 0;
   size_t floats_per_thread = 0;
   size_t ScratchBytes(size_t threads) const {
     // Whole cache lines, so that the shared part, at the end of the scratch, stays aligned.
-    return CeilDivide((shared_floats + threads * floats_per_thread) * sizeof(float), 64) * 64;
+    const size_t floats = shared_floats + sum_floats + threads * floats_per_thread;
+    return CeilDivide(floats * sizeof(float), 64) * 64;
   }
 };
 

@@ -14,13 +14,14 @@ using StripAddresses = std::array<float*, kMaxTileRows>;
 
 // What both variants of the product need. The threads' panels are at the beginning of the scratch;
 // the shared part ends where the scratch ends, so that the last word is always used.
-struct Run {
+struct GemmRun {
   const GemmProblem& problem;
-  const DepthCut cut;
-  const GemmBlocks blocks;
-  const MicroTile tile;
+  DepthCut cut;
+  GemmBlocks blocks;
+  MicroTile tile;
   float* scratch;
   float* scratch_end;
+  float* sums;  // of a region, if C cannot hold them; null if it can
   ThreadPool& pool;
 
   float* ThreadScratch(size_t thread) const { return scratch + thread * blocks.floats_per_thread; }
@@ -28,7 +29,7 @@ struct Run {
 
 // The addresses of the packed depth blocks [first, last) of the columns.
 struct SharedPanels {
-  SharedPanels(const Run& run, IndexRange columns, size_t first, size_t last)
+  SharedPanels(const GemmRun& run, IndexRange columns, size_t first, size_t last)
       : width(CeilDivide(columns.size(), run.tile.lanes) * run.tile.lanes),
         depth_begin(run.cut.Block(0, first).begin),
         data(run.scratch_end - (run.cut.Block(0, last - 1).end - depth_begin) * width) {}
@@ -45,8 +46,23 @@ struct PackedColumns {
   IndexRange depth;
 };
 
+// A rectangle of C.
+struct Region {
+  IndexRange rows;
+  IndexRange columns;
+};
+
+// Where a row of C is summed, from a column on: in C itself or in scratch.
+float* SumRow(const GemmRun& run, const Region& region, size_t row, size_t column) {
+  if (run.sums == nullptr) {
+    return (run.problem.c + (row * run.problem.shape.columns + column)).floats();
+  }
+  return run.sums + (row - region.rows.begin) * region.columns.size() + column -
+         region.columns.begin;
+}
+
 // Packs the rows of A for the depth block and multiplies.
-void MultiplyRows(const Run& run, IndexRange rows, const PackedColumns& b, float* a_panel,
+void MultiplyRows(const GemmRun& run, IndexRange rows, const PackedColumns& b, float* a_panel,
                   float* const* c_rows, bool add) {
   run.problem.a({rows.begin, rows.size(), b.depth.begin, b.depth.size()}, a_panel, kPanelDepth);
   MultiplyStrip({.a = a_panel,
@@ -59,8 +75,29 @@ void MultiplyRows(const Run& run, IndexRange rows, const PackedColumns& b, float
                  .old = add ? StripProduct::Old::kAdd : StripProduct::Old::kOverwrite});
 }
 
+// Complete sums of a region: adds the bias, and rounds to the type of C.
+void FinishRegion(const GemmRun& run, const Region& region) {
+  const GemmProblem& problem = run.problem;
+  const bool biased = problem.bias.data != nullptr;
+  if (run.sums == nullptr && !biased) return;
+  run.pool.Run(region.rows.size(), [&](size_t index, size_t /*thread*/) {
+    alignas(64) float copy[kNumbersPerPiece];
+    const size_t row = region.rows.begin + index;
+    for (size_t begin = region.columns.begin; begin < region.columns.end;
+         begin += kNumbersPerPiece) {
+      const size_t count = std::min(kNumbersPerPiece, region.columns.end - begin);
+      float* sums = SumRow(run, region, row, begin);
+      if (biased) {
+        const float* bias = ReadNumbers(problem.bias + begin, count, copy);
+        for (size_t j = 0; j < count; ++j) sums[j] += bias[j];
+      }
+      WriteNumbers(sums, count, problem.c + (row * problem.shape.columns + begin));
+    }
+  });
+}
+
 // Shared columns: packs depth blocks [first, last) of the columns, on all threads.
-void PackShared(const Run& run, IndexRange columns, size_t first, size_t last) {
+void PackShared(const GemmRun& run, IndexRange columns, size_t first, size_t last) {
   const size_t strips = CeilDivide(columns.size(), run.tile.columns);
   const SharedPanels panels(run, columns, first, last);
   run.pool.Run(strips * (last - first), [&](size_t chunk, size_t /*thread*/) {
@@ -70,54 +107,67 @@ void PackShared(const Run& run, IndexRange columns, size_t first, size_t last) {
   });
 }
 
-void MultiplyShared(const Run& run, IndexRange columns, size_t first, size_t last) {
-  const EqualPieces strips = CutEqually(run.problem.shape.rows, run.tile.rows);
+void MultiplyShared(const GemmRun& run, const Region& region, size_t first, size_t last) {
+  const EqualPieces strips = CutEqually(region.rows.size(), run.tile.rows);
   // About 8 strips per chunk if there are many, one if there are few.
   const EqualPieces chunks = CutEqually(strips.count, std::clamp<size_t>(strips.count / 32, 1, 8));
-  const SharedPanels panels(run, columns, first, last);
+  const SharedPanels panels(run, region.columns, first, last);
   run.pool.Run(chunks.count, [&](size_t chunk, size_t thread) {
     const IndexRange range = chunks.Piece(chunk);
     for (size_t strip = range.begin; strip < range.end; ++strip) {
-      const IndexRange rows = strips.Piece(strip);
+      const IndexRange within = strips.Piece(strip);
+      const IndexRange rows{region.rows.begin + within.begin, region.rows.begin + within.end};
       StripAddresses c_rows;
-      run.problem.c(rows.begin, rows.size(), c_rows.data());
-      for (size_t r = 0; r < rows.size(); ++r) c_rows[r] += columns.begin;
+      for (size_t r = 0; r < rows.size(); ++r) {
+        c_rows[r] = SumRow(run, region, rows.begin + r, region.columns.begin);
+      }
       for (size_t block = first; block < last; ++block) {
         const IndexRange depth = run.cut.Block(0, block);
-        MultiplyRows(run, rows, {panels.Block(depth), columns.size(), depth},
+        MultiplyRows(run, rows, {panels.Block(depth), region.columns.size(), depth},
                      run.ThreadScratch(thread), c_rows.data(), block != 0);
       }
     }
   });
 }
 
-void RunSharedColumns(const Run& run) {
-  const size_t num_blocks = run.cut.NumBlocks(0);
-  const size_t columns = run.problem.shape.columns;
-  for (size_t begin = 0; begin < columns; begin += run.blocks.region_columns) {
-    const IndexRange region{begin, std::min(columns, begin + run.blocks.region_columns)};
-    for (size_t first = 0; first < num_blocks; first += run.blocks.packed_depth_blocks) {
-      const size_t last = std::min(num_blocks, first + run.blocks.packed_depth_blocks);
-      PackShared(run, region, first, last);
-      MultiplyShared(run, region, first, last);
+// Calls visit(region) for the regions of C, column by column.
+template <class Visit>
+void ForEachRegion(const GemmRun& run, Visit visit) {
+  const GemmShape& shape = run.problem.shape;
+  const GemmBlocks& blocks = run.blocks;
+  for (size_t column = 0; column < shape.columns; column += blocks.region_columns) {
+    for (size_t row = 0; row < shape.rows; row += blocks.region_rows) {
+      visit(Region{{row, std::min(shape.rows, row + blocks.region_rows)},
+                   {column, std::min(shape.columns, column + blocks.region_columns)}});
     }
   }
 }
 
-// Split depth: the rectangle of C that the parts sum up together.
-struct Region {
-  IndexRange rows;
-  IndexRange columns;
-};
+void RunSharedColumns(const GemmRun& run) {
+  const size_t num_blocks = run.cut.NumBlocks(0);
+  ForEachRegion(run, [&](const Region& region) {
+    for (size_t first = 0; first < num_blocks; first += run.blocks.packed_depth_blocks) {
+      const size_t last = std::min(num_blocks, first + run.blocks.packed_depth_blocks);
+      // If all of the depth is packed at once, it is for all regions of the same columns.
+      const bool packed = last - first == num_blocks && region.rows.begin > 0;
+      if (!packed) PackShared(run, region.columns, first, last);
+      MultiplyShared(run, region, first, last);
+    }
+    FinishRegion(run, region);
+  });
+}
 
-// Partial sums of part >= 1 for a row of the region, one part after the other.
-float* PartialRow(const Run& run, const Region& region, size_t part, size_t row) {
-  const size_t all_rows = (run.cut.parts.count - 1) * region.rows.size();
-  const size_t index = (part - 1) * region.rows.size() + row;
+// Split depth: sums of a part for a row of the region. If C can hold sums, those of the first part
+// are made there.
+float* PartialRow(const GemmRun& run, const Region& region, size_t part, size_t row) {
+  const size_t in_c = run.problem.shape.short_c ? 0 : 1;
+  if (part < in_c) return SumRow(run, region, region.rows.begin + row, region.columns.begin);
+  const size_t all_rows = (run.cut.parts.count - in_c) * region.rows.size();
+  const size_t index = (part - in_c) * region.rows.size() + row;
   return run.scratch_end - (all_rows - index) * region.columns.size();
 }
 
-void SumPart(const Run& run, const Region& region, IndexRange columns, size_t part,
+void SumPart(const GemmRun& run, const Region& region, IndexRange columns, size_t part,
              float* thread_scratch) {
   float* a_panel = thread_scratch;
   float* b_packed = thread_scratch + kMaxTileRows * kPanelDepth;
@@ -131,11 +181,9 @@ void SumPart(const Run& run, const Region& region, IndexRange columns, size_t pa
       const IndexRange within = strips.Piece(strip);
       const IndexRange rows{region.rows.begin + within.begin, region.rows.begin + within.end};
       StripAddresses c_rows;
-      if (part == 0) run.problem.c(rows.begin, rows.size(), c_rows.data());
       for (size_t r = 0; r < rows.size(); ++r) {
-        c_rows[r] = part == 0 ? c_rows[r] + columns.begin
-                              : PartialRow(run, region, part, within.begin + r) + columns.begin -
-                                    region.columns.begin;
+        c_rows[r] =
+            PartialRow(run, region, part, within.begin + r) + columns.begin - region.columns.begin;
       }
       MultiplyRows(run, rows, {b_packed, columns.size(), depth}, a_panel, c_rows.data(),
                    block != 0);
@@ -143,44 +191,44 @@ void SumPart(const Run& run, const Region& region, IndexRange columns, size_t pa
   }
 }
 
-void AddParts(const Run& run, const Region& region) {
+void AddParts(const GemmRun& run, const Region& region) {
   run.pool.Run(region.rows.size(), [&](size_t row, size_t /*thread*/) {
-    float* c = nullptr;
-    run.problem.c(region.rows.begin + row, 1, &c);
-    c += region.columns.begin;
+    float* sums = PartialRow(run, region, 0, row);
     for (size_t part = 1; part < run.cut.parts.count; ++part) {
       const float* partial = PartialRow(run, region, part, row);
-      for (size_t j = 0; j < region.columns.size(); ++j) c[j] += partial[j];
+      for (size_t j = 0; j < region.columns.size(); ++j) sums[j] += partial[j];
     }
   });
 }
 
-void RunSplitDepth(const Run& run) {
-  const GemmShape& shape = run.problem.shape;
+void RunSplitDepth(const GemmRun& run) {
   const GemmBlocks& blocks = run.blocks;
-  for (size_t row = 0; row < shape.rows; row += blocks.region_rows) {
-    for (size_t column = 0; column < shape.columns; column += blocks.region_columns) {
-      const Region region{{row, std::min(shape.rows, row + blocks.region_rows)},
-                          {column, std::min(shape.columns, column + blocks.region_columns)}};
-      const size_t tiles = CeilDivide(region.columns.size(), blocks.tile_columns);
-      run.pool.Run(tiles * run.cut.parts.count, [&](size_t chunk, size_t thread) {
-        const size_t begin = column + (chunk % tiles) * blocks.tile_columns;
-        const size_t end = std::min(region.columns.end, begin + blocks.tile_columns);
-        SumPart(run, region, {begin, end}, chunk / tiles, run.ThreadScratch(thread));
-      });
-      AddParts(run, region);
-    }
-  }
+  ForEachRegion(run, [&](const Region& region) {
+    const size_t tiles = CeilDivide(region.columns.size(), blocks.tile_columns);
+    run.pool.Run(tiles * run.cut.parts.count, [&](size_t chunk, size_t thread) {
+      const size_t begin = region.columns.begin + (chunk % tiles) * blocks.tile_columns;
+      const size_t end = std::min(region.columns.end, begin + blocks.tile_columns);
+      SumPart(run, region, {begin, end}, chunk / tiles, run.ThreadScratch(thread));
+    });
+    AddParts(run, region);
+    GemmRun finished = run;
+    if (run.problem.shape.short_c) finished.sums = PartialRow(run, region, 0, 0);
+    FinishRegion(finished, region);
+  });
 }
 
-void FillZero(const GemmProblem& problem, ThreadPool& pool) {
-  const EqualPieces strips = CutEqually(problem.shape.rows, kMaxTileRows);
-  pool.Run(strips.count, [&](size_t strip, size_t /*thread*/) {
-    const IndexRange rows = strips.Piece(strip);
-    StripAddresses c_rows;
-    problem.c(rows.begin, rows.size(), c_rows.data());
-    for (size_t r = 0; r < rows.size(); ++r) {
-      std::fill_n(c_rows[r], problem.shape.columns, 0.0F);
+// C for an empty depth.
+void FillZero(const GemmRun& run) {
+  const size_t columns = run.problem.shape.columns;
+  run.pool.Run(run.problem.shape.rows, [&](size_t row, size_t /*thread*/) {
+    alignas(64) float copy[kNumbersPerPiece];
+    for (size_t begin = 0; begin < columns; begin += kNumbersPerPiece) {
+      const size_t count = std::min(kNumbersPerPiece, columns - begin);
+      const Numbers to = run.problem.c + (row * columns + begin);
+      float* room = RoomForNumbers(to, copy);
+      std::fill_n(room, count, 0.0F);
+      if (run.problem.bias.data != nullptr) DecodeNumbers(run.problem.bias + begin, count, room);
+      WriteNumbers(room, count, to);
     }
   });
 }
@@ -194,19 +242,22 @@ size_t GemmScratchBytes(const GemmShape& shape, size_t threads, size_t scratch_b
 
 void Gemm(const GemmProblem& problem, std::span<std::byte> scratch, ThreadPool& pool) {
   const GemmShape& shape = problem.shape;
+  THIMBLE_CHECK(shape.short_c == IsShortNumber(problem.c.type), "the shape has another type of C");
   if (shape.rows == 0 || shape.columns == 0) return;
-  if (shape.depth == 0) return FillZero(problem, pool);
   const auto threads = static_cast<size_t>(pool.num_threads());
-  const Run run{problem,
-                CutDepth(shape),
-                ChooseBlocks(shape, threads, scratch.size()),
-                ActiveMicroTile(),
-                reinterpret_cast<float*>(scratch.data()),
-                reinterpret_cast<float*>(scratch.data() + scratch.size()),
-                pool};
+  GemmRun run{problem,
+              shape.depth == 0 ? DepthCut{} : CutDepth(shape),
+              shape.depth == 0 ? GemmBlocks{} : ChooseBlocks(shape, threads, scratch.size()),
+              ActiveMicroTile(),
+              reinterpret_cast<float*>(scratch.data()),
+              reinterpret_cast<float*>(scratch.data() + scratch.size()),
+              nullptr,
+              pool};
+  if (shape.depth == 0) return FillZero(run);
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
                 "got {} bytes of scratch, expected at least {}", scratch.size(),
                 run.blocks.ScratchBytes(threads));
+  if (run.blocks.sum_floats > 0) run.sums = run.ThreadScratch(threads);
   run.cut.parts.count == 1 ? RunSharedColumns(run) : RunSplitDepth(run);
 }
 

@@ -2,8 +2,7 @@
 //
 //   const PlainPacker x_packer(x, depth);         // A (rows, depth)
 //   const TransposedPacker w_packer(w, depth);    // B (depth, columns), stored as its transpose
-//   const DenseRows y_rows(y, columns);
-//   Gemm({{rows, columns, depth}, x_packer, w_packer, y_rows}, call.scratch, call.pool);
+//   Gemm({{rows, columns, depth}, x_packer, w_packer, y}, call.scratch, call.pool);
 #pragma once
 
 #include <cstddef>
@@ -16,28 +15,14 @@
 
 namespace thimble {
 
-// Stores the addresses of rows [row, row + rows) of C. Called by several threads at once.
-using RowAddresses = FunctionRef<void(size_t row, size_t rows, float** addresses)>;
-
-// C with rows `row_stride` floats apart.
-class DenseRows {
- public:
-  DenseRows(float* data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
-  void operator()(size_t row, size_t rows, float** addresses) const {
-    for (size_t r = 0; r < rows; ++r) addresses[r] = data_ + (row + r) * row_stride_;
-  }
-
- private:
-  float* data_;
-  size_t row_stride_;
-};
-
-// Refers to its packers and rows: they must outlive it (no temporaries).
+// Refers to its packers: they must outlive it (no temporaries).
 struct GemmProblem {
   GemmShape shape;
-  Packer a;        // (rows, depth)
-  Packer b;        // (depth, columns)
-  RowAddresses c;  // (rows, columns); overwritten, must not overlap the operands
+  Packer a;   // (rows, depth)
+  Packer b;   // (depth, columns)
+  Numbers c;  // (rows, columns); overwritten, must not overlap the operands
+  // Added to each row of C: (columns), or null.
+  ConstNumbers bias = {};
 };
 
 // Scratch bytes for Gemm; at most threads * scratch_bytes_per_thread if that is at least 64 KiB per

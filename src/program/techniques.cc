@@ -6,6 +6,7 @@
 #include "thimble/program/ghost_batch_norm/ghost_batch_norm.h"
 #include "thimble/program/microbatch/microbatch.h"
 #include "thimble/program/plan_levers.h"
+#include "thimble/program/precision/precision.h"
 
 namespace thimble {
 namespace {
@@ -17,6 +18,7 @@ std::vector<std::unique_ptr<const Technique>>& Table() {
     table->push_back(MakeGhostBatchNorm());
     table->push_back(MakeFuseNormRelu());
     table->push_back(MakeFuseConvAdd());
+    table->push_back(MakePrecision());
     return table;
   }();
   return *techniques;

@@ -1,10 +1,13 @@
 #include "thimble/train/loop/initialize.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <map>
 #include <set>
 
 #include "thimble/base/philox.h"
+#include "thimble/device/cpu/numbers.h"
 
 namespace thimble {
 namespace {
@@ -22,6 +25,18 @@ float Draw(const InitRule& rule, const RandomSource& source, uint32_t tensor, ui
       return scale * (2 * UniformFloat(source.Words(0, tensor, element)[0]) - 1);
   }
   return 0;
+}
+
+// Draws all elements of a tensor, a piece at a time.
+void Draw(const InitRule& rule, const RandomSource& source, uint32_t tensor,
+          const TensorView& view) {
+  std::array<float, kNumbersPerPiece> numbers;
+  const auto elements = static_cast<size_t>(view.shape.elements());
+  for (size_t begin = 0; begin < elements; begin += kNumbersPerPiece) {
+    const size_t count = std::min(kNumbersPerPiece, elements - begin);
+    for (size_t i = 0; i < count; ++i) numbers[i] = Draw(rule, source, tensor, begin + i);
+    EncodeNumbers(numbers.data(), count, NumbersOf(view) + begin);
+  }
 }
 
 using Names = std::set<std::string_view>;
@@ -68,12 +83,12 @@ void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits,
     std::memset(bytes.data(), 0, bytes.size());
   }
   const RandomSource source(seed, RandomPurpose::kInit);
+  std::map<std::string, TensorView> views;
+  for (const StoredTensor& tensor : PersistentTensors(executor, /*with_state=*/false)) {
+    views.emplace(tensor.name, tensor.view);
+  }
   for (size_t tensor = 0; tensor < inits.size(); ++tensor) {
-    const auto bytes = executor.ResidentBytes(inits[tensor].name);
-    auto* elements = reinterpret_cast<float*>(bytes.data());  // NOLINT: the arena is raw storage
-    for (size_t i = 0; i < bytes.size() / sizeof(float); ++i) {
-      elements[i] = Draw(inits[tensor], source, static_cast<uint32_t>(tensor), i);
-    }
+    Draw(inits[tensor], source, static_cast<uint32_t>(tensor), views.at(inits[tensor].name));
   }
   executor.StoreResidents();
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "thimble/base/quote_name.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/train/weights/safetensors_writer.h"
 
 namespace thimble {
@@ -127,14 +129,20 @@ Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> 
 }
 
 std::string FindNotFinite(std::span<const StoredTensor> tensors) {
+  std::array<float, kNumbersPerPiece> copy;
   for (const StoredTensor& tensor : tensors) {
-    if (tensor.view.dtype != DType::kF32) continue;
-    const std::span<const float> elements = tensor.view.As<float>();
-    const auto found =
-        std::ranges::find_if(elements, [](float element) { return !std::isfinite(element); });
-    if (found == elements.end()) continue;
-    return fmt::format("tensor {} has {} at element {}", QuoteName(tensor.name),
-                       std::isnan(*found) ? "nan" : "an infinite number", found - elements.begin());
+    if (!IsNumber(tensor.view.dtype)) continue;
+    const auto elements = static_cast<size_t>(tensor.view.shape.elements());
+    for (size_t begin = 0; begin < elements; begin += copy.size()) {
+      const size_t count = std::min(copy.size(), elements - begin);
+      const float* numbers = ReadNumbers(ConstNumbersOf(tensor.view) + begin, count, copy.data());
+      const float* found =
+          std::find_if_not(numbers, numbers + count, [](float x) { return std::isfinite(x); });
+      if (found == numbers + count) continue;
+      return fmt::format("tensor {} has {} at element {}", QuoteName(tensor.name),
+                         std::isnan(*found) ? "nan" : "an infinite number",
+                         begin + static_cast<size_t>(found - numbers));
+    }
   }
   return {};
 }

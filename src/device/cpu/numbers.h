@@ -6,40 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <type_traits>
 
 #include "thimble/base/function_ref.h"
-#include "thimble/tensor/tensor_view.h"
+#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
 
 class ThreadPool;
-
-// The address of numbers of any storage type. A pointer to floats is one.
-template <class Void>
-struct NumberPointer {
-  static constexpr bool kConst = std::is_const_v<Void>;
-  using Float = std::conditional_t<kConst, const float, float>;
-  using Byte = std::conditional_t<kConst, const std::byte, std::byte>;
-
-  NumberPointer() = default;
-  NumberPointer(Float* floats) : data(floats) {}  // NOLINT(google-explicit-constructor)
-  NumberPointer(Void* address, DType stored_type) : data(address), type(stored_type) {}
-
-  NumberPointer operator+(size_t elements) const {
-    return {static_cast<Byte*>(data) + elements * SizeBytes(type), type};
-  }
-  bool is_float() const { return type == DType::kF32; }
-  // Requires is_float().
-  Float* floats() const { return static_cast<Float*>(data); }
-
-  Void* data = nullptr;
-  DType type = DType::kF32;
-};
-using Numbers = NumberPointer<void>;
-using ConstNumbers = NumberPointer<const void>;
-inline Numbers NumbersOf(const TensorView& view) { return {view.data, view.dtype}; }
-inline ConstNumbers ConstNumbersOf(const TensorView& view) { return {view.data, view.dtype}; }
 
 // Converts `count` numbers.
 void DecodeNumbers(ConstNumbers from, size_t count, float* to);

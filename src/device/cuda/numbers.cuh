@@ -1,5 +1,6 @@
-// Reads and writes stored numbers of any type as floats in GPU code: kernels compute in floats or on
-// tensor cores, and a tensor is never converted as a whole. A new storage type needs a case here.
+// Reads and writes stored numbers of any type as floats in GPU code: kernels compute in floats or
+// on tensor cores, and a tensor is never converted as a whole. A new storage type needs a case
+// here.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -7,8 +8,10 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <span>
+#include <type_traits>
 
-#include "thimble/tensor/tensor_view.h"
+#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
 
@@ -29,30 +32,180 @@ __device__ inline void StoreNumber(float number, BF16* to) {
   to->bits = __bfloat16_as_ushort(__float2bfloat16_rn(number));
 }
 
-// Four at once. Requires an address that is a multiple of four numbers.
-__device__ inline float4 LoadFour(const float* from) {
-  return *reinterpret_cast<const float4*>(from);
+// The same for a type that is known when the kernel runs.
+__device__ inline float LoadNumber(ConstNumbers from) {
+  switch (from.type) {
+    case DType::kF16:
+      return LoadNumber(static_cast<const F16*>(from.data));
+    case DType::kBF16:
+      return LoadNumber(static_cast<const BF16*>(from.data));
+    default:
+      return *from.floats();
+  }
+}
+__device__ inline void StoreNumber(float number, Numbers to) {
+  switch (to.type) {
+    case DType::kF16:
+      return StoreNumber(number, static_cast<F16*>(to.data));
+    case DType::kBF16:
+      return StoreNumber(number, static_cast<BF16*>(to.data));
+    default:
+      *to.floats() = number;
+  }
+}
+
+// Two numbers of 16 bits in a word, the first in its lower half.
+template <class Short>
+__device__ float2 DecodeTwo(uint32_t word) {
+  if constexpr (std::is_same_v<Short, F16>) {
+    return __half22float2(reinterpret_cast<const __half2&>(word));
+  } else {
+    static_assert(std::is_same_v<Short, BF16>);
+    return make_float2(__uint_as_float(word << 16), __uint_as_float(word & 0xFFFF0000U));
+  }
 }
 template <class Short>
-__device__ inline float4 LoadFour(const Short* from) {
-  const uint2 words = *reinterpret_cast<const uint2*>(from);
-  const auto* numbers = reinterpret_cast<const Short*>(&words);
-  return make_float4(LoadNumber(numbers), LoadNumber(numbers + 1), LoadNumber(numbers + 2),
-                     LoadNumber(numbers + 3));
+__device__ uint32_t EncodeTwo(float first, float second) {
+  if constexpr (std::is_same_v<Short, F16>) {
+    const __half2 two = __floats2half2_rn(first, second);
+    return reinterpret_cast<const uint32_t&>(two);
+  } else {
+    static_assert(std::is_same_v<Short, BF16>);
+    const __nv_bfloat162 two = __floats2bfloat162_rn(first, second);
+    return reinterpret_cast<const uint32_t&>(two);
+  }
 }
-__device__ inline void StoreFour(const float4& numbers, float* to) {
-  *reinterpret_cast<float4*>(to) = numbers;
+
+// ---- Kernels for one storage type, and for any
+
+// In place of float, F16 or BF16: a type that is known when the kernel runs. Slower; one such
+// kernel serves all calls whose tensors have different types.
+struct AnyNumber {};
+
+template <class Storage>
+using InNumbers =
+    std::conditional_t<std::is_same_v<Storage, AnyNumber>, ConstNumbers, const Storage*>;
+template <class Storage>
+using OutNumbers = std::conditional_t<std::is_same_v<Storage, AnyNumber>, Numbers, Storage*>;
+
+// The address as such a kernel takes it. Requires numbers of that type.
+template <class Storage>
+constexpr InNumbers<Storage> As(ConstNumbers numbers) {
+  if constexpr (std::is_same_v<Storage, AnyNumber>) {
+    return numbers;
+  } else {
+    return static_cast<const Storage*>(numbers.data);
+  }
 }
-template <class Short>
-__device__ inline void StoreFour(const float4& numbers, Short* to) {
-  uint2 words;
-  auto* stored = reinterpret_cast<Short*>(&words);
-  StoreNumber(numbers.x, stored);
-  StoreNumber(numbers.y, stored + 1);
-  StoreNumber(numbers.z, stored + 2);
-  StoreNumber(numbers.w, stored + 3);
-  *reinterpret_cast<uint2*>(to) = words;
+template <class Storage>
+constexpr OutNumbers<Storage> As(Numbers numbers) {
+  if constexpr (std::is_same_v<Storage, AnyNumber>) {
+    return numbers;
+  } else {
+    return static_cast<Storage*>(numbers.data);
+  }
 }
+
+// ---- Several numbers at once
+
+// Words that are read and written at once.
+template <int kCount>
+struct alignas(kCount >= 4 ? 16 : 4 * kCount) Words {
+  uint32_t at[kCount];
+};
+
+// kCount neighbouring numbers as they are stored, which takes the fewest registers; [] decodes one.
+template <class Storage, int kCount>
+struct Pack {
+  Words<kCount / 2> words;
+
+  __device__ float operator[](int i) const {
+    const float2 two = DecodeTwo<Storage>(words.at[i / 2]);
+    return i % 2 == 0 ? two.x : two.y;
+  }
+};
+template <int kCount>
+struct Pack<float, kCount> {
+  Words<kCount> words;
+
+  __device__ float operator[](int i) const { return __uint_as_float(words.at[i]); }
+};
+template <int kCount>
+struct Pack<AnyNumber, kCount> {
+  Words<kCount> words;  // half of them if the numbers have 16 bits
+  DType type;
+
+  __device__ float operator[](int i) const {
+    if (type == DType::kF32) return __uint_as_float(words.at[i]);
+    const uint32_t word = words.at[i / 2];
+    const float2 two = type == DType::kF16 ? DecodeTwo<F16>(word) : DecodeTwo<BF16>(word);
+    return i % 2 == 0 ? two.x : two.y;
+  }
+};
+
+// Requires an address that is a multiple of kCount numbers, at most of 16 bytes. A type of 16 bits
+// requires an even count, unless it is known only when the kernel runs.
+template <int kCount, class Storage>
+__device__ Pack<Storage, kCount> LoadPack(const Storage* from) {
+  return *reinterpret_cast<const Pack<Storage, kCount>*>(from);
+}
+template <int kCount>
+__device__ Pack<AnyNumber, kCount> LoadPack(ConstNumbers from) {
+  Pack<AnyNumber, kCount> pack;
+  pack.type = from.type;
+  if (from.is_float()) {
+    pack.words = *static_cast<const Words<kCount>*>(from.data);
+  } else if constexpr (kCount == 1) {
+    pack.words.at[0] = *static_cast<const uint16_t*>(from.data);
+  } else {
+    const auto words = *static_cast<const Words<kCount / 2>*>(from.data);
+#pragma unroll
+    for (int i = 0; i < kCount / 2; ++i) pack.words.at[i] = words.at[i];
+  }
+  return pack;
+}
+
+template <int kCount, class Short>
+__device__ void StorePack(const float (&numbers)[kCount], Short* to) {
+  Words<kCount / 2> words;
+#pragma unroll
+  for (int i = 0; i < kCount / 2; ++i) {
+    words.at[i] = EncodeTwo<Short>(numbers[2 * i], numbers[2 * i + 1]);
+  }
+  *reinterpret_cast<Words<kCount / 2>*>(to) = words;
+}
+template <int kCount>
+__device__ void StorePack(const float (&numbers)[kCount], float* to) {
+  Words<kCount> words;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) words.at[i] = __float_as_uint(numbers[i]);
+  *reinterpret_cast<Words<kCount>*>(to) = words;
+}
+template <int kCount>
+__device__ void StorePack(const float (&numbers)[kCount], Numbers to) {
+  if (to.is_float()) {
+    StorePack(numbers, to.floats());
+  } else if constexpr (kCount == 1) {
+    StoreNumber(numbers[0], to);
+  } else if (to.type == DType::kF16) {
+    StorePack(numbers, static_cast<F16*>(to.data));
+  } else {
+    StorePack(numbers, static_cast<BF16*>(to.data));
+  }
+}
+
+// Four of a known type. Requires an address that is a multiple of four numbers.
+template <class Storage>
+__device__ float4 LoadFour(const Storage* from) {
+  const auto pack = LoadPack<4>(from);
+  return make_float4(pack[0], pack[1], pack[2], pack[3]);
+}
+template <class Storage>
+__device__ void StoreFour(const float4& numbers, Storage* to) {
+  StorePack({numbers.x, numbers.y, numbers.z, numbers.w}, to);
+}
+
+// ---- Choosing a kernel for the types of a call
 
 // Calls body with a value of the C++ type that stores numbers of this type: float, F16 or BF16.
 template <class Body>
@@ -67,6 +220,24 @@ void WithStorage(DType type, const Body& body) {
     default:
       FailForOtherType(type, DType::kF32);
   }
+}
+
+// The same for several tensors: AnyNumber{} if their types differ.
+template <class Body>
+void WithCommonStorage(std::span<const DType> types, const Body& body) {
+  for (const DType type : types) {
+    if (type != types.front()) return body(AnyNumber{});
+  }
+  WithStorage(types.front(), body);
+}
+
+// For kernels that are rarely used with 16 bits: float{} or AnyNumber{}.
+template <class Body>
+void WithFloatsOrAny(std::span<const DType> types, const Body& body) {
+  for (const DType type : types) {
+    if (type != DType::kF32) return body(AnyNumber{});
+  }
+  body(float{});
 }
 
 }  // namespace thimble

@@ -11,6 +11,7 @@ struct AddCpu {
 };
 
 struct AddCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

@@ -16,10 +16,12 @@ struct ReluGradCpu {
 };
 
 struct ReluCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct ReluGradCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

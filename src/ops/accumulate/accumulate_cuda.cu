@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/accumulate/accumulate.h"
 #include "thimble/ops/accumulate/accumulate_tensors.h"
 
@@ -10,19 +11,30 @@ namespace thimble {
 namespace {
 
 __device__ bool IsAligned16(const AccumulateTensor& tensor) {
-  const auto bits = reinterpret_cast<uintptr_t>(tensor.sum) |
-                    reinterpret_cast<uintptr_t>(tensor.x) |
-                    reinterpret_cast<uintptr_t>(tensor.next);
+  const auto bits = reinterpret_cast<uintptr_t>(tensor.sum.data) |
+                    reinterpret_cast<uintptr_t>(tensor.x.data) |
+                    reinterpret_cast<uintptr_t>(tensor.next.data);
   return bits % 16 == 0;
 }
 
+template <class Storage>
 __device__ void AccumulateFour(const AccumulateTensor& tensor, bool first, int i) {
-  float4 next = *reinterpret_cast<const float4*>(tensor.x + i);
+  const auto x = LoadPack<4>(As<Storage>(tensor.x) + i);
+  float next[4] = {x[0], x[1], x[2], x[3]};
   if (!first) {
-    const float4 sum = *reinterpret_cast<const float4*>(tensor.sum + i);
-    next = make_float4(sum.x + next.x, sum.y + next.y, sum.z + next.z, sum.w + next.w);
+    const auto sum = LoadPack<4>(As<Storage>(tensor.sum) + i);
+#pragma unroll
+    for (int k = 0; k < 4; ++k) next[k] = sum[k] + next[k];
   }
-  *reinterpret_cast<float4*>(tensor.next + i) = next;
+  StorePack(next, As<Storage>(tensor.next) + i);
+}
+
+// All threads of a block take the same way.
+__device__ void AccumulateFourOfAnyType(const AccumulateTensor& tensor, bool first, int i) {
+  if (tensor.all_have(DType::kF32)) return AccumulateFour<float>(tensor, first, i);
+  if (tensor.all_have(DType::kF16)) return AccumulateFour<F16>(tensor, first, i);
+  if (tensor.all_have(DType::kBF16)) return AccumulateFour<BF16>(tensor, first, i);
+  AccumulateFour<AnyNumber>(tensor, first, i);
 }
 
 __global__ void __launch_bounds__(kAccumulateThreads)
@@ -32,9 +44,12 @@ __global__ void __launch_bounds__(kAccumulateThreads)
   const bool first = *tensors.seen == 0;
   const int first_element = (block - tensor.first_block) * kAccumulateBlockElements;
   const int i = first_element + 4 * static_cast<int>(threadIdx.x);
-  if (i + 4 <= tensor.elements && IsAligned16(tensor)) return AccumulateFour(tensor, first, i);
+  if (i + 4 <= tensor.elements && IsAligned16(tensor)) {
+    return AccumulateFourOfAnyType(tensor, first, i);
+  }
   for (int k = i; k < min(i + 4, tensor.elements); ++k) {
-    tensor.next[k] = first ? tensor.x[k] : tensor.sum[k] + tensor.x[k];
+    const float x = LoadNumber(tensor.x + k);
+    StoreNumber(first ? x : LoadNumber(tensor.sum + k) + x, tensor.next + k);
   }
 }
 
@@ -43,9 +58,9 @@ constexpr int64_t kMaxAccumulateElements = int64_t{1} << 30;
 
 AccumulateTensor PieceOf(const KernelCall& call, int64_t begin, int64_t end) {
   AccumulateTensor tensor;
-  tensor.sum = call.In<float>(0) + begin;
-  tensor.x = call.In<float>(1) + begin;
-  tensor.next = call.Out<float>(0) + begin;
+  tensor.sum = ConstNumbersOf(call.inputs[0]) + begin;
+  tensor.x = ConstNumbersOf(call.inputs[1]) + begin;
+  tensor.next = NumbersOf(call.outputs[0]) + begin;
   tensor.elements = static_cast<int>(end - begin);
   return tensor;
 }

@@ -4,15 +4,21 @@
 
 #include <cstdint>
 
+#include "thimble/tensor/number_pointer.h"
+
 namespace thimble {
 
 // Arrays: (elements). `next` may be `sum`.
 struct AccumulateTensor {
-  const float* sum = nullptr;
-  const float* x = nullptr;
-  float* next = nullptr;
+  ConstNumbers sum = {};
+  ConstNumbers x = {};
+  Numbers next = {};
   int elements = 0;
   int first_block = 0;  // first block that works on it; set by Add
+
+  constexpr bool all_have(DType type) const {
+    return sum.type == type && x.type == type && next.type == type;
+  }
 };
 
 inline constexpr int kAccumulateThreads = 256;

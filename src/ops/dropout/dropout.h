@@ -13,6 +13,7 @@ struct DropoutCpu {
 };
 
 struct DropoutCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

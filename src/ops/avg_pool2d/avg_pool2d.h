@@ -45,10 +45,12 @@ struct AvgPool2dGradCpu {
 };
 
 struct AvgPool2dCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct AvgPool2dGradCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

@@ -1,8 +1,10 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <array>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/avg_pool2d/avg_pool2d.h"
 
 namespace thimble {
@@ -30,8 +32,9 @@ constexpr int64_t kMaxPoolBlocks = 1 << 20;  // blocks loop over the remaining w
 
 // One window of x for kPoolLanes channels: part p sums rows p, p + kPoolParts, ..., then the parts
 // are added in their order.
+template <class Storage>
 __global__ void __launch_bounds__(kPoolLanes* kPoolParts)
-    AvgPool2dKernel(PoolGeometry g, const float* x, float* y) {
+    AvgPool2dKernel(PoolGeometry g, InNumbers<Storage> x, OutNumbers<Storage> y) {
   __shared__ float sums[kPoolParts][kPoolLanes];
   const int64_t channel_groups = (g.channels - 1) / kPoolLanes + 1;
   const int64_t items = g.batch * g.pooled_height * g.pooled_width * channel_groups;
@@ -44,23 +47,24 @@ __global__ void __launch_bounds__(kPoolLanes* kPoolParts)
     float sum = 0;
     if (c < g.channels) {
       for (int64_t h = threadIdx.y; h < g.window.kernel; h += kPoolParts) {
-        const float* row = x + ((b * g.height + top + h) * g.width + left) * g.channels + c;
-        for (int64_t w = 0; w < g.window.kernel; ++w) sum += row[w * g.channels];
+        const auto row = x + (((b * g.height + top + h) * g.width + left) * g.channels + c);
+        for (int64_t w = 0; w < g.window.kernel; ++w) sum += LoadNumber(row + w * g.channels);
       }
     }
     sums[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();
     if (threadIdx.y == 0 && c < g.channels) {
       for (int part = 1; part < kPoolParts; ++part) sum += sums[part][threadIdx.x];
-      y[position * g.channels + c] = sum * g.factor;
+      StoreNumber(sum * g.factor, y + (position * g.channels + c));
     }
     __syncthreads();  // before the next round overwrites the sums
   }
 }
 
 // One row of dx: each part takes every kPoolParts-th column.
+template <class Storage>
 __global__ void __launch_bounds__(kPoolLanes* kPoolParts)
-    AvgPool2dGradKernel(PoolGeometry g, const float* dy, float* dx) {
+    AvgPool2dGradKernel(PoolGeometry g, InNumbers<Storage> dy, OutNumbers<Storage> dx) {
   const int64_t rows = g.batch * g.height;
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t h = row % g.height;
@@ -74,10 +78,11 @@ __global__ void __launch_bounds__(kPoolLanes* kPoolParts)
         float sum = 0;
         for (int64_t ph = top; ph < bottom; ++ph) {
           for (int64_t pw = left; pw < right; ++pw) {
-            sum += dy[((b * g.pooled_height + ph) * g.pooled_width + pw) * g.channels + c];
+            const int64_t position = (b * g.pooled_height + ph) * g.pooled_width + pw;
+            sum += LoadNumber(dy + (position * g.channels + c));
           }
         }
-        dx[(row * g.width + w) * g.channels + c] = sum * g.factor;
+        StoreNumber(sum * g.factor, dx + ((row * g.width + w) * g.channels + c));
       }
     }
   }
@@ -87,6 +92,18 @@ unsigned PoolBlocks(int64_t items) {
   return static_cast<unsigned>(std::min(items, kMaxPoolBlocks));
 }
 
+// Calls launch(storage, input, output).
+template <class Launch>
+void WithTensors(const KernelCall& call, const Launch& launch) {
+  const std::array types{call.inputs[0].dtype, call.outputs[0].dtype};
+  WithCommonStorage(types, [&](auto storage) {
+    using Storage = decltype(storage);
+    launch(storage, As<Storage>(ConstNumbersOf(call.inputs[0])),
+           As<Storage>(NumbersOf(call.outputs[0])));
+    THIMBLE_CUDA_LAUNCHED();
+  });
+}
+
 }  // namespace
 
 void AvgPool2dCuda::Run(const KernelCall& call) {
@@ -94,18 +111,21 @@ void AvgPool2dCuda::Run(const KernelCall& call) {
   const int64_t positions = g.batch * g.pooled_height * g.pooled_width;
   if (positions * g.channels == 0) return;
   const int64_t channel_groups = (g.channels - 1) / kPoolLanes + 1;
-  AvgPool2dKernel<<<PoolBlocks(positions * channel_groups), dim3(kPoolLanes, kPoolParts), 0,
-                    call.stream>>>(g, call.In<float>(0), call.Out<float>(0));
-  THIMBLE_CUDA_LAUNCHED();
+  WithTensors(call, [&](auto storage, const auto& x, const auto& y) {
+    AvgPool2dKernel<decltype(storage)>
+        <<<PoolBlocks(positions * channel_groups), dim3(kPoolLanes, kPoolParts), 0, call.stream>>>(
+            g, x, y);
+  });
 }
 
 void AvgPool2dGradCuda::Run(const KernelCall& call) {
   const PoolGeometry g = GeometryOf(call.attributes, call.out_shape(0), call.in_shape(0));
   const int64_t rows = g.batch * g.height;
   if (rows * g.width * g.channels == 0) return;
-  AvgPool2dGradKernel<<<PoolBlocks(rows), dim3(kPoolLanes, kPoolParts), 0, call.stream>>>(
-      g, call.In<float>(0), call.Out<float>(0));
-  THIMBLE_CUDA_LAUNCHED();
+  WithTensors(call, [&](auto storage, const auto& dy, const auto& dx) {
+    AvgPool2dGradKernel<decltype(storage)>
+        <<<PoolBlocks(rows), dim3(kPoolLanes, kPoolParts), 0, call.stream>>>(g, dy, dx);
+  });
 }
 
 }  // namespace thimble

@@ -14,6 +14,7 @@ struct ImageNormalizeCpu {
 };
 
 struct ImageNormalizeCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 

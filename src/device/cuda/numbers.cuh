@@ -109,9 +109,9 @@ constexpr OutNumbers<Storage> As(Numbers numbers) {
 // ---- Several numbers at once
 
 // Words that are read and written at once.
-template <int kCount>
+template <int kCount, class Word = uint32_t>
 struct alignas(kCount >= 4 ? 16 : 4 * kCount) Words {
-  uint32_t at[kCount];
+  Word at[kCount];
 };
 
 // kCount neighbouring numbers as they are stored, which takes the fewest registers; [] decodes one.
@@ -126,9 +126,9 @@ struct Pack {
 };
 template <int kCount>
 struct Pack<float, kCount> {
-  Words<kCount> words;
+  Words<kCount, float> words;
 
-  __device__ float operator[](int i) const { return __uint_as_float(words.at[i]); }
+  __device__ float operator[](int i) const { return words.at[i]; }
 };
 template <int kCount>
 struct Pack<AnyNumber, kCount> {
@@ -176,10 +176,10 @@ __device__ void StorePack(const float (&numbers)[kCount], Short* to) {
 }
 template <int kCount>
 __device__ void StorePack(const float (&numbers)[kCount], float* to) {
-  Words<kCount> words;
+  Words<kCount, float> words;
 #pragma unroll
-  for (int i = 0; i < kCount; ++i) words.at[i] = __float_as_uint(numbers[i]);
-  *reinterpret_cast<Words<kCount>*>(to) = words;
+  for (int i = 0; i < kCount; ++i) words.at[i] = numbers[i];
+  *reinterpret_cast<Words<kCount, float>*>(to) = words;
 }
 template <int kCount>
 __device__ void StorePack(const float (&numbers)[kCount], Numbers to) {

@@ -1,3 +1,5 @@
+#include <array>
+
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm/batch_norm.h"
@@ -7,41 +9,41 @@ namespace thimble {
 namespace {
 
 struct BatchNormArrays {
-  const float* x;
   const float* gamma;
   const float* beta;
   double* partials;  // scratch: blocks.num_partials()
   float* guess;      // scratch: (parts, C), subtracted from x before summing
-  float* y;
   float* mean;
   float* variance;
 };
 
 // Rows that a thread loads before it processes the first.
-constexpr int kNormRowsAtOnce = 4;
+template <class Storage>
+constexpr int kNormRowsAtOnce = RowsAtOnce<Storage>(4);
 
 // Sums of x - guess and of its square. In doubles, because the guess, a part's first row, may be
 // far from the mean: at most by sqrt(rows) standard deviations, as it is one of the rows, so that
 // the variance loses log2(rows) of 53 bits in the worst case.
-template <int kVector>
+template <class Storage, int kVector>
 __global__ void __launch_bounds__(kNormThreads, 1)
-    MeasureKernel(ChannelBlocks blocks, BatchNormArrays arrays) {
+    MeasureKernel(ChannelBlocks blocks, InNumbers<Storage> x, BatchNormArrays arrays) {
   LetNextKernelBegin();
+  constexpr int kRows = kNormRowsAtOnce<Storage>;
   const ThreadRows rows = RowsOfThisThread(blocks);
-  const float* first_row = arrays.x + blocks.FirstRow(ThisPart()) * blocks.channels;
-  RowBatch<kVector, kNormRowsAtOnce> x;
+  const auto first_row = x + blocks.FirstRow(ThisPart()) * blocks.channels;
+  RowBatch<Storage, kVector, kRows> batch;
   ChannelSums<kVector> sums;
   if (rows.count > 0) {
-    const Pack<kVector> guess = Load<kVector>(first_row + rows.channel);
+    const auto guess = LoadPack<kVector>(first_row + rows.channel);
 #pragma unroll 1
-    for (int row = 0; row < rows.count; row += kNormRowsAtOnce) {
-      x.Read(rows, row, arrays.x);
+    for (int row = 0; row < rows.count; row += kRows) {
+      batch.Read(rows, row, x);
 #pragma unroll
-      for (int k = 0; k < kNormRowsAtOnce; ++k) {
+      for (int k = 0; k < kRows; ++k) {
         if (row + k >= rows.count) break;
 #pragma unroll
         for (int v = 0; v < kVector; ++v) {
-          const double distance = static_cast<double>(x.at[k].at[v]) - guess.at[v];
+          const double distance = static_cast<double>(batch.at[k][v]) - guess[v];
           sums.sums[0][v] += distance;
           sums.sums[1][v] = fma(distance, distance, sums.sums[1][v]);
         }
@@ -53,7 +55,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   if (blockIdx.y == 0) {
     ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
       arrays.guess[StatisticOfThisPart(blocks, channel)] =
-          blocks.rows == 0 ? 0.0F : first_row[channel];
+          blocks.rows == 0 ? 0.0F : LoadNumber(first_row + channel);
     });
   }
 }
@@ -82,50 +84,53 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays
 
 // Writes y of the thread's elements, the first of which are already loaded; y may be x, as each
 // element is read before it is written.
-template <int kVector, bool kRelu>
-__device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
-                              RowBatch<kVector, kNormRowsAtOnce>& batch, const float* x, float* y) {
+template <class Storage, int kVector, int kRows, class Relu>
+__device__ void NormalizeRows(const ThreadRows& rows, const ThreadNorm<kVector, Relu>& norm,
+                              RowBatch<Storage, kVector, kRows>& batch, InNumbers<Storage> x,
+                              OutNumbers<Storage> y) {
 #pragma unroll 1
   for (int row = 0; row < rows.count;) {
 #pragma unroll
-    for (int k = 0; k < kNormRowsAtOnce; ++k) {
+    for (int k = 0; k < kRows; ++k) {
       if (row + k >= rows.count) break;
-      Pack<kVector> output;
+      float output[kVector];
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) output.at[v] = norm.Output(v, batch.at[k].at[v]);
-      Store<kVector>(y + rows.Element(row + k), output);
+      for (int v = 0; v < kVector; ++v) output[v] = norm.Output(v, batch.at[k][v]);
+      StorePack(output, y + rows.Element(row + k));
     }
-    row += kNormRowsAtOnce;
+    row += kRows;
     batch.Read(rows, row, x);
   }
 }
 
-template <int kVector, bool kRelu>
+template <class Storage, int kVector, class Relu>
 __global__ void __launch_bounds__(kNormThreads, 1)
-    BatchNormKernel(ChannelBlocks blocks, BatchNormArrays arrays, double epsilon) {
+    BatchNormKernel(ChannelBlocks blocks, InNumbers<Storage> x, BatchNormArrays arrays,
+                    double epsilon, Relu relu, OutNumbers<Storage> y) {
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
-  RowBatch<kVector, kNormRowsAtOnce> batch;
-  batch.Read(rows, 0, arrays.x);
+  RowBatch<Storage, kVector, kNormRowsAtOnce<Storage>> batch;
+  batch.Read(rows, 0, x);
   WaitForKernelBefore();
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
   });
   __syncthreads();
-  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, arrays.x, arrays.y);
+  NormalizeRows(rows, ThreadNorm<kVector, Relu>(group, rows.place, relu), batch, x, y);
 }
 
-template <int kVector, bool kRelu>
+template <class Storage, int kVector, class Relu>
 __global__ void __launch_bounds__(kNormThreads, 1)
-    NormalizeKernel(ChannelBlocks blocks, KnownNorm norm, const float* x, float* y) {
+    NormalizeKernel(ChannelBlocks blocks, KnownNorm norm, Relu relu, InNumbers<Storage> x,
+                    OutNumbers<Storage> y) {
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
-  RowBatch<kVector, kNormRowsAtOnce> batch;
+  RowBatch<Storage, kVector, kNormRowsAtOnce<Storage>> batch;
   batch.Read(rows, 0, x);
   LoadGroup(blocks, norm, group);
   __syncthreads();
-  NormalizeRows(rows, ThreadNorm<kVector, kRelu>(group, rows.place), batch, x, y);
+  NormalizeRows(rows, ThreadNorm<kVector, Relu>(group, rows.place, relu), batch, x, y);
 }
 
 }  // namespace
@@ -142,11 +147,13 @@ std::string_view FewParts::Declines(const OpCall& call) {
 }
 
 void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
-                     const float* x, float* y) {
+                     ConstNumbers x, Numbers y) {
   if (blocks.groups == 0) return;
-  WithConstants(blocks.vector, norm.relu, [&](auto vector, auto with_relu) {
-    NormalizeKernel<decltype(vector)::value, decltype(with_relu)::value>
-        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, x, y);
+  const std::array types{x.type, y.type};
+  WithConstants(types, blocks.vector, norm.relu, [&](auto storage, auto vector, auto relu) {
+    using Storage = decltype(storage);
+    NormalizeKernel<Storage, decltype(vector)::value><<<GridOf(blocks), kNormThreads, 0, stream>>>(
+        blocks, norm, relu, As<Storage>(x), As<Storage>(y));
     THIMBLE_CUDA_LAUNCHED();
   });
 }
@@ -162,21 +169,26 @@ void BatchNormCuda::Run(const KernelCall& call) {
   const ChannelBlocks blocks = BlocksFor(call.in_shape(0), call.attributes);
   if (blocks.groups == 0) return;
   auto* partials = reinterpret_cast<double*>(call.scratch.data());
-  const BatchNormArrays arrays{.x = call.In<float>(0),
-                               .gamma = call.In<float>(1),
+  const BatchNormArrays arrays{.gamma = call.In<float>(1),
                                .beta = call.In<float>(2),
                                .partials = partials,
                                .guess = reinterpret_cast<float*>(partials + blocks.num_partials()),
-                               .y = call.Out<float>(0),
                                .mean = call.Out<float>(1),
                                .variance = call.Out<float>(2)};
   const double epsilon = call.attributes.Float("epsilon");
-  WithConstants(blocks.vector, call.attributes.Int("relu") != 0, [&](auto vector, auto relu) {
+  const bool with_relu = call.attributes.Int("relu") != 0;
+  const std::array types{call.inputs[0].dtype, call.outputs[0].dtype};
+  WithConstants(types, blocks.vector, with_relu, [&](auto storage, auto vector, auto relu) {
+    using Storage = decltype(storage);
     constexpr int kVector = decltype(vector)::value;
-    MeasureKernel<kVector><<<GridOf(blocks), kNormThreads, 0, call.stream>>>(blocks, arrays);
+    const auto x = As<Storage>(ConstNumbersOf(call.inputs[0]));
+    const auto y = As<Storage>(NumbersOf(call.outputs[0]));
+    MeasureKernel<Storage, kVector>
+        <<<GridOf(blocks), kNormThreads, 0, call.stream>>>(blocks, x, arrays);
     THIMBLE_CUDA_LAUNCHED();
     LaunchEarly(call.stream, GridOf(blocks), kNormThreads,
-                BatchNormKernel<kVector, decltype(relu)::value>, blocks, arrays, epsilon);
+                BatchNormKernel<Storage, kVector, decltype(relu)>, blocks, x, arrays, epsilon, relu,
+                y);
   });
 }
 

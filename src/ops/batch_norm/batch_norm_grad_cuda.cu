@@ -1,3 +1,5 @@
+#include <array>
+
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm/batch_norm.h"
@@ -7,7 +9,8 @@ namespace thimble {
 namespace {
 
 // Rows, of two or three arrays, that a thread loads before it processes the first.
-constexpr int kRowsAtOnce = 2;
+template <class Storage>
+constexpr int kRowsAtOnce = RowsAtOnce<Storage>(2);
 // Maximum length of a chain of float additions: short chains lose less to rounding. The chains of a
 // thread are added up in floats too, those of all threads in doubles.
 constexpr int kRowsPerChain = 16;
@@ -20,37 +23,39 @@ enum class Formula {
 };
 
 // Some rows of a thread: of x, dy and, for kBatchAdd, `other`.
-template <int kVector>
+template <class Storage, int kVector>
 struct GradientBatch {
-  RowBatch<kVector, kRowsAtOnce> x;
-  RowBatch<kVector, kRowsAtOnce> dy;
-  RowBatch<kVector, kRowsAtOnce> other;
+  static constexpr int kRows = kRowsAtOnce<Storage>;
+  RowBatch<Storage, kVector, kRows> x;
+  RowBatch<Storage, kVector, kRows> dy;
+  RowBatch<Storage, kVector, kRows> other;
 };
 
 // Sums of dy and of dy * (x - mean) over the thread's rows, the first of which are already loaded.
-template <int kVector, bool kRelu>
+template <class Storage, int kVector, class Relu>
 __device__ ChannelSums<kVector> SumRows(const ThreadRows& rows,
-                                        const ThreadNorm<kVector, kRelu>& norm,
-                                        GradientBatch<kVector>& batch,
-                                        const BatchNormGradArrays& arrays) {
+                                        const ThreadNorm<kVector, Relu>& norm,
+                                        GradientBatch<Storage, kVector>& batch,
+                                        const GradientTensors<Storage>& tensors) {
+  static_assert(kRowsPerChain % batch.kRows == 0);
   float total[2][kVector] = {};
   float chain[2][kVector] = {};
 #pragma unroll 1
   for (int row = 0; row < rows.count;) {
 #pragma unroll
-    for (int k = 0; k < kRowsAtOnce; ++k) {
+    for (int k = 0; k < batch.kRows; ++k) {
       if (row + k >= rows.count) break;
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const float centred = norm.Centred(v, batch.x.at[k].at[v]);
-        const float gradient = norm.Gradient(v, centred, batch.dy.at[k].at[v]);
+        const float centred = norm.Centred(v, batch.x.at[k][v]);
+        const float gradient = norm.Gradient(v, centred, batch.dy.at[k][v]);
         chain[0][v] += gradient;
         chain[1][v] = fmaf(gradient, centred, chain[1][v]);
       }
     }
-    row += kRowsAtOnce;
-    batch.x.Read(rows, row, arrays.x);
-    batch.dy.Read(rows, row, arrays.dy);
+    row += batch.kRows;
+    batch.x.Read(rows, row, tensors.x);
+    batch.dy.Read(rows, row, tensors.dy);
     if (row < rows.count && row % kRowsPerChain != 0) continue;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
@@ -68,19 +73,20 @@ __device__ ChannelSums<kVector> SumRows(const ThreadRows& rows,
   return sums;
 }
 
-template <int kVector, bool kRelu>
+template <class Storage, int kVector, class Relu>
 __global__ void __launch_bounds__(kNormThreads, 1)
-    SumGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
+    SumGradientsKernel(ChannelBlocks blocks, KnownNorm known, Relu relu,
+                       GradientTensors<Storage> tensors, double* partials) {
   LetNextKernelBegin();
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
-  GradientBatch<kVector> batch;
-  batch.x.Read(rows, 0, arrays.x);
-  batch.dy.Read(rows, 0, arrays.dy);
+  GradientBatch<Storage, kVector> batch;
+  batch.x.Read(rows, 0, tensors.x);
+  batch.dy.Read(rows, 0, tensors.dy);
   LoadGroup(blocks, known, group);
   __syncthreads();
-  const ThreadNorm<kVector, kRelu> norm(group, rows.place);
-  StorePartials(blocks, SumRows(rows, norm, batch, arrays), arrays.partials);
+  const ThreadNorm<kVector, Relu> norm(group, rows.place, relu);
+  StorePartials(blocks, SumRows(rows, norm, batch, tensors), partials);
 }
 
 __device__ double Inverse(const KnownNorm& norm, int64_t statistic) {
@@ -95,7 +101,7 @@ struct alignas(16) GroupSlopes {
 
 // Turns the sums of a channel into its slopes and, if there is one part, its gradients.
 __device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm,
-                              const BatchNormGradArrays& arrays, int place, int64_t channel,
+                              const GradientSums& gradients, int place, int64_t channel,
                               const double* sums, GroupSlopes& slopes) {
   const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.PartRows(ThisPart()));
   const double inverse = Inverse(norm, StatisticOfThisPart(blocks, channel));
@@ -104,21 +110,21 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm
   slopes.offset[place] = static_cast<float>(dbeta / count);
   slopes.slope[place] = static_cast<float>(dgamma * inverse / count);
   if (blockIdx.y == 0 && blocks.parts == 1) {
-    arrays.dgamma[channel] = static_cast<float>(dgamma);
-    arrays.dbeta[channel] = static_cast<float>(dbeta);
+    gradients.dgamma[channel] = static_cast<float>(dgamma);
+    gradients.dbeta[channel] = static_cast<float>(dbeta);
   }
 }
 
 // Computes the gradients of the group's gammas and betas if there are several parts. Called by all
 // threads of one block.
 __device__ void AddUpParts(const ChannelBlocks& blocks, const KnownNorm& norm,
-                           const BatchNormGradArrays& arrays) {
+                           const GradientSums& gradients) {
   const MergeSlot slot = SlotOfThisThread(blocks);
   double mine = 0;
   if (slot.channel < blocks.channels) {
 #pragma unroll 4
     for (int part = slot.begin; part < blocks.parts; part += slot.threads) {
-      const double* from = PartialsOf(blocks, part, arrays.partials) +
+      const double* from = PartialsOf(blocks, part, gradients.partials) +
                            (slot.second ? blocks.channels : 0) + slot.channel;
       double sum = 0;
       for (int chunk = 0; chunk < blocks.chunks; ++chunk) {
@@ -129,87 +135,86 @@ __device__ void AddUpParts(const ChannelBlocks& blocks, const KnownNorm& norm,
   }
   const double* sums = AddUpSlots(blocks, slot, mine);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    arrays.dbeta[channel] = static_cast<float>(sums[place]);
-    arrays.dgamma[channel] = static_cast<float>(sums[blocks.group_channels() + place]);
+    gradients.dbeta[channel] = static_cast<float>(sums[place]);
+    gradients.dgamma[channel] = static_cast<float>(sums[blocks.group_channels() + place]);
   });
 }
 
-template <Formula kFormula, bool kRelu, int kVector>
-__device__ void ReadBatch(const ThreadRows& rows, int row, const BatchNormGradArrays& arrays,
-                          GradientBatch<kVector>& batch) {
-  if constexpr (kFormula != Formula::kEval || kRelu) batch.x.Read(rows, row, arrays.x);
-  batch.dy.Read(rows, row, arrays.dy);
-  if constexpr (kFormula == Formula::kBatchAdd) batch.other.Read(rows, row, arrays.other);
+// Whether dx depends on x.
+template <Formula kFormula, class Relu>
+constexpr bool kReadsX = kFormula != Formula::kEval || !std::is_same_v<Relu, std::false_type>;
+
+template <Formula kFormula, class Relu, class Storage, int kVector>
+__device__ void ReadBatch(const ThreadRows& rows, int row, const GradientTensors<Storage>& tensors,
+                          GradientBatch<Storage, kVector>& batch) {
+  if constexpr (kReadsX<kFormula, Relu>) batch.x.Read(rows, row, tensors.x);
+  batch.dy.Read(rows, row, tensors.dy);
+  if constexpr (kFormula == Formula::kBatchAdd) batch.other.Read(rows, row, tensors.other);
 }
 
-// dx of row k of a batch.
-template <Formula kFormula, int kVector, bool kRelu>
-__device__ Pack<kVector> Combine(const ThreadNorm<kVector, kRelu>& norm,
-                                 const Pack<kVector>& offset, const Pack<kVector>& slope,
-                                 const GradientBatch<kVector>& batch, int k) {
-  Pack<kVector> dx;
-#pragma unroll
-  for (int v = 0; v < kVector; ++v) {
-    const float dy = batch.dy.at[k].at[v];
-    if constexpr (kFormula == Formula::kEval && !kRelu) {
-      dx.at[v] = norm.scale[v] * dy;
-      continue;
-    }
-    const float centred = norm.Centred(v, batch.x.at[k].at[v]);
-    const float gradient = norm.Gradient(v, centred, dy);
-    if constexpr (kFormula == Formula::kEval) {
-      dx.at[v] = norm.scale[v] * gradient;
-      continue;
-    }
-    dx.at[v] = norm.scale[v] * fmaf(-centred, slope.at[v], gradient - offset.at[v]);
-    if constexpr (kFormula == Formula::kBatchAdd) dx.at[v] = batch.other.at[k].at[v] + dx.at[v];
-  }
+// dx of element v in row k of a batch.
+template <Formula kFormula, class Storage, int kVector, class Relu>
+__device__ float Combine(const ThreadNorm<kVector, Relu>& norm, float offset, float slope,
+                         const GradientBatch<Storage, kVector>& batch, int k, int v) {
+  const float dy = batch.dy.at[k][v];
+  if constexpr (!kReadsX<kFormula, Relu>) return norm.scale[v] * dy;
+  const float centred = norm.Centred(v, batch.x.at[k][v]);
+  const float gradient = norm.Gradient(v, centred, dy);
+  if constexpr (kFormula == Formula::kEval) return norm.scale[v] * gradient;
+  const float dx = norm.scale[v] * fmaf(-centred, slope, gradient - offset);
+  if constexpr (kFormula == Formula::kBatchAdd) return batch.other.at[k][v] + dx;
   return dx;
 }
 
 // Writes dx of the thread's elements, the first of which are already loaded; dx may be x, dy or
 // other, as each element is read before it is written.
-template <Formula kFormula, int kVector, bool kRelu>
-__device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, kRelu>& norm,
-                            const GroupSlopes& slopes, GradientBatch<kVector>& batch,
-                            const BatchNormGradArrays& arrays) {
-  const auto offset = Load<kVector>(slopes.offset + rows.place);
-  const auto slope = Load<kVector>(slopes.slope + rows.place);
+template <Formula kFormula, class Storage, int kVector, class Relu>
+__device__ void CombineRows(const ThreadRows& rows, const ThreadNorm<kVector, Relu>& norm,
+                            const GroupSlopes& slopes, GradientBatch<Storage, kVector>& batch,
+                            const GradientTensors<Storage>& tensors) {
+  const auto offset = LoadPack<kVector>(slopes.offset + rows.place);
+  const auto slope = LoadPack<kVector>(slopes.slope + rows.place);
 #pragma unroll 1
   for (int row = 0; row < rows.count;) {
 #pragma unroll
-    for (int k = 0; k < kRowsAtOnce; ++k) {
+    for (int k = 0; k < batch.kRows; ++k) {
       if (row + k >= rows.count) break;
-      Store<kVector>(arrays.dx + rows.Element(row + k),
-                     Combine<kFormula>(norm, offset, slope, batch, k));
+      float dx[kVector];
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        dx[v] = Combine<kFormula>(norm, offset[v], slope[v], batch, k, v);
+      }
+      StorePack(dx, tensors.dx + rows.Element(row + k));
     }
-    row += kRowsAtOnce;
-    ReadBatch<kFormula, kRelu>(rows, row, arrays, batch);
+    row += batch.kRows;
+    ReadBatch<kFormula, Relu>(rows, row, tensors, batch);
   }
 }
 
 // With several parts, the blocks after the last part add up the gradients of gamma and beta.
-template <Formula kFormula, int kVector, bool kRelu>
+template <Formula kFormula, class Storage, int kVector, class Relu>
 __global__ void __launch_bounds__(kNormThreads, 1)
-    CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, BatchNormGradArrays arrays) {
+    CombineGradientsKernel(ChannelBlocks blocks, KnownNorm known, Relu relu,
+                           GradientTensors<Storage> tensors, GradientSums gradients) {
   __shared__ GroupNorm group;
   __shared__ GroupSlopes slopes;
   if (ThisPart() == blocks.parts) {
     WaitForKernelBefore();
-    if (blockIdx.y == 0) AddUpParts(blocks, known, arrays);
+    if (blockIdx.y == 0) AddUpParts(blocks, known, gradients);
     return;
   }
   const ThreadRows rows = RowsOfThisThread(blocks);
-  GradientBatch<kVector> batch;
-  ReadBatch<kFormula, kRelu>(rows, 0, arrays, batch);
+  GradientBatch<Storage, kVector> batch;
+  ReadBatch<kFormula, Relu>(rows, 0, tensors, batch);
   WaitForKernelBefore();
-  const double* sums = MergePartials(blocks, arrays.partials);
+  const double* sums = MergePartials(blocks, gradients.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    FinishChannel(blocks, known, arrays, place, channel, sums, slopes);
+    FinishChannel(blocks, known, gradients, place, channel, sums, slopes);
   });
   LoadGroup(blocks, known, group);
   __syncthreads();
-  CombineRows<kFormula>(rows, ThreadNorm<kVector, kRelu>(group, rows.place), slopes, batch, arrays);
+  CombineRows<kFormula>(rows, ThreadNorm<kVector, Relu>(group, rows.place, relu), slopes, batch,
+                        tensors);
 }
 
 dim3 CombiningGridOf(const ChannelBlocks& blocks) {
@@ -221,21 +226,28 @@ dim3 CombiningGridOf(const ChannelBlocks& blocks) {
 // Two launches: sums of the chunks; merging them and combining.
 template <Formula kFormula>
 void Launch(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
-            const BatchNormGradArrays& arrays) {
+            const GradientTensors<AnyNumber>& any, const GradientSums& gradients) {
   if (blocks.groups == 0) return;
-  WithConstants(blocks.vector, norm.relu, [&](auto vector, auto with_relu) {
+  const DType other_type = kFormula == Formula::kBatchAdd ? any.other.type : any.dx.type;
+  const std::array types{any.x.type, any.dy.type, other_type, any.dx.type};
+  WithConstants(types, blocks.vector, norm.relu, [&](auto storage, auto vector, auto relu) {
+    using Storage = decltype(storage);
     constexpr int kVector = decltype(vector)::value;
-    constexpr bool kRelu = decltype(with_relu)::value;
-    SumGradientsKernel<kVector, kRelu>
-        <<<GridOf(blocks), kNormThreads, 0, stream>>>(blocks, norm, arrays);
+    const GradientTensors<Storage> tensors{.x = As<Storage>(any.x),
+                                           .dy = As<Storage>(any.dy),
+                                           .other = As<Storage>(any.other),
+                                           .dx = As<Storage>(any.dx)};
+    SumGradientsKernel<Storage, kVector><<<GridOf(blocks), kNormThreads, 0, stream>>>(
+        blocks, norm, relu, tensors, gradients.partials);
     THIMBLE_CUDA_LAUNCHED();
     LaunchEarly(stream, CombiningGridOf(blocks), kNormThreads,
-                CombineGradientsKernel<kFormula, kVector, kRelu>, blocks, norm, arrays);
+                CombineGradientsKernel<kFormula, Storage, kVector, decltype(relu)>, blocks, norm,
+                relu, tensors, gradients);
   });
 }
 
 template <Formula kFormula>
-void RunGrad(const KernelCall& call, const float* other) {
+void RunGrad(const KernelCall& call, ConstNumbers other) {
   Launch<kFormula>(call.stream, BlocksFor(call.in_shape(0), call.attributes),
                    {.gamma = call.In<float>(1),
                     .beta = call.In<float>(2),
@@ -243,11 +255,11 @@ void RunGrad(const KernelCall& call, const float* other) {
                     .variance = call.In<float>(4),
                     .epsilon = call.attributes.Float("epsilon"),
                     .relu = call.attributes.Int("relu") != 0},
-                   {.x = call.In<float>(0),
-                    .dy = call.In<float>(5),
+                   {.x = ConstNumbersOf(call.inputs[0]),
+                    .dy = ConstNumbersOf(call.inputs[5]),
                     .other = other,
-                    .partials = reinterpret_cast<double*>(call.scratch.data()),
-                    .dx = call.Out<float>(0),
+                    .dx = NumbersOf(call.outputs[0])},
+                   {.partials = reinterpret_cast<double*>(call.scratch.data()),
                     .dgamma = call.Out<float>(1),
                     .dbeta = call.Out<float>(2)});
 }
@@ -255,22 +267,23 @@ void RunGrad(const KernelCall& call, const float* other) {
 }  // namespace
 
 void LaunchBatchNormEvalGrad(cudaStream_t stream, const ChannelBlocks& blocks,
-                             const KnownNorm& norm, const BatchNormGradArrays& arrays) {
-  Launch<Formula::kEval>(stream, blocks, norm, arrays);
+                             const KnownNorm& norm, const GradientTensors<AnyNumber>& tensors,
+                             const GradientSums& sums) {
+  Launch<Formula::kEval>(stream, blocks, norm, tensors, sums);
 }
 
 size_t BatchNormGradCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
   return BlocksFor(call.inputs[0], call.attributes).num_partials() * sizeof(double);
 }
 
-void BatchNormGradCuda::Run(const KernelCall& call) { RunGrad<Formula::kBatch>(call, nullptr); }
+void BatchNormGradCuda::Run(const KernelCall& call) { RunGrad<Formula::kBatch>(call, {}); }
 
 size_t BatchNormGradAddCuda::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   return BatchNormGradCuda::ScratchBytes(call, limits);
 }
 
 void BatchNormGradAddCuda::Run(const KernelCall& call) {
-  RunGrad<Formula::kBatchAdd>(call, call.In<float>(6));
+  RunGrad<Formula::kBatchAdd>(call, ConstNumbersOf(call.inputs[6]));
 }
 
 }  // namespace thimble

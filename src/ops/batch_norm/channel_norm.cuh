@@ -18,14 +18,15 @@ struct GroupNorm {
   float shift[kMaxGroupChannels];
 };
 
-// Constants of a thread's channels.
-template <int kVector, bool kRelu>
+// Constants of a thread's channels. Relu is bool, or a constant as a type.
+template <int kVector, class Relu>
 struct ThreadNorm {
   float mean[kVector];
   float scale[kVector];
   float shift[kVector];
+  Relu relu;
 
-  __device__ ThreadNorm(const GroupNorm& group, int place) {
+  __device__ ThreadNorm(const GroupNorm& group, int place, Relu with_relu) : relu(with_relu) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       mean[v] = group.mean[place + v];
@@ -35,8 +36,8 @@ struct ThreadNorm {
   }
   __device__ float Centred(int v, float x) const { return x - mean[v]; }
   // `value`, an output or its gradient, after ReLU; NaN passes through.
-  __device__ static float Gated(float normalized, float value) {
-    return kRelu && normalized <= 0 ? 0.0F : value;
+  __device__ float Gated(float normalized, float value) const {
+    return relu && normalized <= 0 ? 0.0F : value;
   }
   __device__ float Output(int v, float x) const {
     const float normalized = Normalized(v, Centred(v, x));

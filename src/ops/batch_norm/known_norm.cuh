@@ -1,10 +1,8 @@
-// Normalization with known statistics on a GPU, and the choice of kernel instance.
+// Normalization with known statistics on a GPU.
 //
-// x, y, dy, dx, other: (rows, C), at multiples of 16 bytes; mean and variance: (parts, C); all
-// other arrays: (C). Outputs may overwrite inputs if the ops allow it.
+// x, y, dy, dx, other: (rows, C), numbers of any type at multiples of 16 bytes; mean and variance:
+// (parts, C); all other arrays: (C). Outputs may overwrite inputs if the ops allow it.
 #pragma once
-
-#include <type_traits>
 
 #include "thimble/ops/batch_norm/batch_norm.h"
 #include "thimble/ops/batch_norm/channel_norm.cuh"
@@ -21,12 +19,16 @@ struct KnownNorm {
   bool relu;
 };
 
-struct BatchNormGradArrays {
-  const float* x;
-  const float* dy;
-  const float* other;  // null, or added to dx
-  double* partials;    // scratch: blocks.num_partials()
-  float* dx;
+template <class Storage>
+struct GradientTensors {
+  InNumbers<Storage> x;
+  InNumbers<Storage> dy;
+  InNumbers<Storage> other;  // null, or added to dx
+  OutNumbers<Storage> dx;
+};
+
+struct GradientSums {
+  double* partials;  // scratch: blocks.num_partials()
   float* dgamma;
   float* dbeta;
 };
@@ -35,11 +37,12 @@ struct BatchNormGradArrays {
 ChannelBlocks BlocksFor(const Shape& x, const Attributes& attributes);
 // y from known statistics, bit-identical to batch_norm.
 void LaunchNormalize(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
-                     const float* x, float* y);
+                     ConstNumbers x, Numbers y);
 // The gradient if the statistics are constants; `other` is not used. Two launches: sums of the
 // chunks; merging them and combining.
 void LaunchBatchNormEvalGrad(cudaStream_t stream, const ChannelBlocks& blocks,
-                             const KnownNorm& norm, const BatchNormGradArrays& arrays);
+                             const KnownNorm& norm, const GradientTensors<AnyNumber>& tensors,
+                             const GradientSums& sums);
 
 // The second warp loads, while the first may have sums to finish.
 inline constexpr int kLoadingThread = 32;
@@ -54,18 +57,6 @@ inline __device__ void LoadGroup(const ChannelBlocks& blocks, const KnownNorm& n
     group.scale[place] = ChannelScale(norm.gamma[channel], norm.variance[statistic], norm.epsilon);
     group.shift[place] = norm.beta[channel];
   });
-}
-
-// Calls body(vector, relu) with both as compile-time constants.
-template <class Body>
-void WithConstants(int vector, bool relu, const Body& body) {
-  using Four = std::integral_constant<int, 4>;
-  using One = std::integral_constant<int, 1>;
-  if (vector == 4) {
-    relu ? body(Four(), std::true_type()) : body(Four(), std::false_type());
-  } else {
-    relu ? body(One(), std::true_type()) : body(One(), std::false_type());
-  }
 }
 
 }  // namespace thimble

@@ -19,10 +19,12 @@ struct BatchNormEvalGradCpu {
 };
 
 struct BatchNormEvalCuda : FewParts {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 struct BatchNormEvalGradCuda : FewParts {
+  static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -18,7 +18,7 @@ KnownNorm MakeNorm(const KernelCall& call) {
 
 void BatchNormEvalCuda::Run(const KernelCall& call) {
   LaunchNormalize(call.stream, BlocksFor(call.in_shape(0), call.attributes), MakeNorm(call),
-                  call.In<float>(0), call.Out<float>(0));
+                  ConstNumbersOf(call.inputs[0]), NumbersOf(call.outputs[0]));
 }
 
 size_t BatchNormEvalGradCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
@@ -27,11 +27,11 @@ size_t BatchNormEvalGradCuda::ScratchBytes(const OpCall& call, const KernelLimit
 
 void BatchNormEvalGradCuda::Run(const KernelCall& call) {
   LaunchBatchNormEvalGrad(call.stream, BlocksFor(call.in_shape(0), call.attributes), MakeNorm(call),
-                          {.x = call.In<float>(0),
-                           .dy = call.In<float>(5),
-                           .other = nullptr,
-                           .partials = reinterpret_cast<double*>(call.scratch.data()),
-                           .dx = call.Out<float>(0),
+                          {.x = ConstNumbersOf(call.inputs[0]),
+                           .dy = ConstNumbersOf(call.inputs[5]),
+                           .other = {},
+                           .dx = NumbersOf(call.outputs[0])},
+                          {.partials = reinterpret_cast<double*>(call.scratch.data()),
                            .dgamma = call.Out<float>(1),
                            .dbeta = call.Out<float>(2)});
 }

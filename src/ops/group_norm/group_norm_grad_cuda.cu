@@ -1,3 +1,5 @@
+#include <array>
+
 #include "thimble/device/cuda/check.h"
 #include "thimble/ops/group_norm/group_norm.h"
 #include "thimble/ops/group_norm/unit_norm.cuh"
@@ -5,18 +7,23 @@
 namespace thimble {
 namespace {
 
-struct GroupNormGradArrays {
-  const float* x;
-  const float* dy;
-  const float* other;  // null, or added to dx
-  double* partials;    // scratch: blocks.num_partials()
-  float* dx;
+template <class Storage>
+struct GroupNormGradTensors {
+  InNumbers<Storage> x;
+  InNumbers<Storage> dy;
+  InNumbers<Storage> other;  // null, or added to dx
+  OutNumbers<Storage> dx;
+};
+
+struct GroupNormGradSums {
+  double* partials;  // scratch: blocks.num_partials()
   float* dgamma;
   float* dbeta;
 };
 
 // Rows, of two or three arrays, that a thread loads before it processes the first.
-constexpr int kUnitGradRowsAtOnce = 2;
+template <class Storage>
+constexpr int kUnitGradRowsAtOnce = RowsAtOnce<Storage>(2);
 
 // Sums of dy and of dy * (x - mean) for each of a thread's channels.
 template <int kVector>
@@ -24,24 +31,24 @@ struct PackSums {
   double at[2][kVector] = {};
 };
 
-template <int kVector, bool kRelu>
-__device__ PackSums<kVector> SumRows(const GroupThread& thread,
-                                     const PackNorm<kVector, kRelu>& norm, const float* x,
-                                     const float* dy) {
+template <class Storage, int kVector, class Relu>
+__device__ PackSums<kVector> SumRows(const GroupThread& thread, const PackNorm<kVector, Relu>& norm,
+                                     const GroupNormGradTensors<Storage>& tensors) {
+  constexpr int kRows = kUnitGradRowsAtOnce<Storage>;
   PackSums<kVector> sums;
-  UnitRows<kVector, kUnitGradRowsAtOnce> x_rows;
-  UnitRows<kVector, kUnitGradRowsAtOnce> dy_rows;
+  RowBatch<Storage, kVector, kRows> x;
+  RowBatch<Storage, kVector, kRows> dy;
 #pragma unroll 1
-  for (int64_t row = 0; row < thread.count; row += kUnitGradRowsAtOnce) {
-    x_rows.Read(thread, row, x);
-    dy_rows.Read(thread, row, dy);
+  for (int64_t row = 0; row < thread.count; row += kRows) {
+    x.Read(thread, row, tensors.x);
+    dy.Read(thread, row, tensors.dy);
 #pragma unroll
-    for (int k = 0; k < kUnitGradRowsAtOnce; ++k) {
+    for (int k = 0; k < kRows; ++k) {
       if (row + k >= thread.count) break;
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const float centred = norm.Centred(x_rows.at[k].at[v]);
-        const double gradient = norm.Gradient(v, centred, dy_rows.at[k].at[v]);
+        const float centred = norm.Centred(x.at[k][v]);
+        const double gradient = norm.Gradient(v, centred, dy.at[k][v]);
         sums.at[0][v] += gradient;
         sums.at[1][v] = fma(gradient, static_cast<double>(centred), sums.at[1][v]);
       }
@@ -77,20 +84,21 @@ __device__ void AddUpLanes(const GroupBlocks& blocks, int lane, PackSums<kVector
 
 // Stores the sums of a unit's channels and returns those of the unit, weighted by gamma: of dy and
 // of dy * (x - mean) / deviation.
-template <int kVector, bool kRelu>
+template <int kVector, class Storage, class Relu>
 __device__ TwoSums SumUnit(const GroupBlocks& blocks, int64_t unit, const UnitNorm& norm,
-                           const KnownGroupNorm& known, const GroupNormGradArrays& arrays) {
+                           const KnownGroupNorm& known, Relu relu,
+                           const GroupNormGradTensors<Storage>& tensors, double* partials) {
   TwoSums weighted;
   for (int64_t round = 0; round < blocks.rounds; ++round) {
     const GroupThread thread(blocks, unit, round, static_cast<int>(threadIdx.x));
     PackSums<kVector> sums;
     if (thread.count > 0) {
-      const PackNorm<kVector, kRelu> pack(norm, known.gamma, known.beta, thread.channel);
-      sums = SumRows(thread, pack, arrays.x, arrays.dy);
+      const PackNorm<kVector, Relu> pack(norm, known.gamma, known.beta, thread.channel, relu);
+      sums = SumRows(thread, pack, tensors);
     }
     AddUpLanes(blocks, thread.lane, sums);
     if (thread.idle || thread.lane != 0) continue;
-    double* partial = arrays.partials + unit / blocks.groups * 2 * blocks.channels;
+    double* partial = partials + unit / blocks.groups * 2 * blocks.channels;
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       const int64_t channel = thread.channel + v;
@@ -107,47 +115,50 @@ __device__ TwoSums SumUnit(const GroupBlocks& blocks, int64_t unit, const UnitNo
 
 // dx = scale * dy - offset - (x - mean) * slope, plus other; dx may be x, dy or other, as each
 // element is read before it is written.
-template <int kVector, bool kRelu, bool kAdd>
-__device__ void CombineRows(const GroupThread& thread, const PackNorm<kVector, kRelu>& norm,
-                            float offset, float slope, const GroupNormGradArrays& arrays) {
-  UnitRows<kVector, kUnitGradRowsAtOnce> x;
-  UnitRows<kVector, kUnitGradRowsAtOnce> dy;
-  UnitRows<kVector, kUnitGradRowsAtOnce> other;
+template <bool kAdd, class Storage, int kVector, class Relu>
+__device__ void CombineRows(const GroupThread& thread, const PackNorm<kVector, Relu>& norm,
+                            float offset, float slope,
+                            const GroupNormGradTensors<Storage>& tensors) {
+  constexpr int kRows = kUnitGradRowsAtOnce<Storage>;
+  RowBatch<Storage, kVector, kRows> x;
+  RowBatch<Storage, kVector, kRows> dy;
+  RowBatch<Storage, kVector, kRows> other;
 #pragma unroll 1
-  for (int64_t row = 0; row < thread.count; row += kUnitGradRowsAtOnce) {
-    x.Read(thread, row, arrays.x);
-    dy.Read(thread, row, arrays.dy);
-    if constexpr (kAdd) other.Read(thread, row, arrays.other);
+  for (int64_t row = 0; row < thread.count; row += kRows) {
+    x.Read(thread, row, tensors.x);
+    dy.Read(thread, row, tensors.dy);
+    if constexpr (kAdd) other.Read(thread, row, tensors.other);
 #pragma unroll
-    for (int k = 0; k < kUnitGradRowsAtOnce; ++k) {
+    for (int k = 0; k < kRows; ++k) {
       if (row + k >= thread.count) break;
-      Pack<kVector> dx;
+      float dx[kVector];
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const float centred = norm.Centred(x.at[k].at[v]);
-        const float gradient = norm.Gradient(v, centred, dy.at[k].at[v]);
-        dx.at[v] = fmaf(-centred, slope, fmaf(norm.scale[v], gradient, -offset));
-        if constexpr (kAdd) dx.at[v] = other.at[k].at[v] + dx.at[v];
+        const float centred = norm.Centred(x.at[k][v]);
+        const float gradient = norm.Gradient(v, centred, dy.at[k][v]);
+        dx[v] = fmaf(-centred, slope, fmaf(norm.scale[v], gradient, -offset));
+        if constexpr (kAdd) dx[v] = other.at[k][v] + dx[v];
       }
-      Store<kVector>(arrays.dx + thread.Element(row + k), dx);
+      StorePack(dx, tensors.dx + thread.Element(row + k));
     }
   }
 }
 
-template <int kVector, bool kRelu, bool kAdd>
+template <int kVector, bool kAdd, class Storage, class Relu>
 __global__ void __launch_bounds__(kGroupThreads)
-    GroupNormGradKernel(GroupBlocks blocks, KnownGroupNorm known, GroupNormGradArrays arrays) {
+    GroupNormGradKernel(GroupBlocks blocks, KnownGroupNorm known, Relu relu,
+                        GroupNormGradTensors<Storage> tensors, double* partials) {
   for (int64_t unit = blockIdx.x; unit < blocks.units(); unit += gridDim.x) {
     const UnitNorm norm(known.mean[unit], known.variance[unit], known.epsilon);
-    const TwoSums sums = SumUnit<kVector, kRelu>(blocks, unit, norm, known, arrays);
+    const TwoSums sums = SumUnit<kVector>(blocks, unit, norm, known, relu, tensors, partials);
     const double share = norm.inverse / blocks.count();
     const float offset = static_cast<float>(sums.first * share);
     const float slope = static_cast<float>(sums.second * norm.inverse * share);
     for (int64_t round = 0; round < blocks.rounds; ++round) {
       const GroupThread thread(blocks, unit, round, static_cast<int>(threadIdx.x));
       if (thread.count == 0) continue;
-      const PackNorm<kVector, kRelu> pack(norm, known.gamma, known.beta, thread.channel);
-      CombineRows<kVector, kRelu, kAdd>(thread, pack, offset, slope, arrays);
+      const PackNorm<kVector, Relu> pack(norm, known.gamma, known.beta, thread.channel, relu);
+      CombineRows<kAdd>(thread, pack, offset, slope, tensors);
     }
   }
 }
@@ -158,7 +169,7 @@ constexpr int kSumParts = kGroupThreads / kSumChannels;
 
 // dgamma and dbeta: every kSumParts-th sample in order, then the parts in order.
 __global__ void __launch_bounds__(kGroupThreads)
-    SumSamplesKernel(GroupBlocks blocks, GroupNormGradArrays arrays) {
+    SumSamplesKernel(GroupBlocks blocks, GroupNormGradSums gradients) {
   __shared__ double shared[2][kSumParts][kSumChannels];
   const int column = static_cast<int>(threadIdx.x) % kSumChannels;
   const int part = static_cast<int>(threadIdx.x) / kSumChannels;
@@ -167,7 +178,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   if (channel < blocks.channels) {
 #pragma unroll 4
     for (int64_t sample = part; sample < blocks.samples; sample += kSumParts) {
-      const double* partial = arrays.partials + sample * 2 * blocks.channels + channel;
+      const double* partial = gradients.partials + sample * 2 * blocks.channels + channel;
       sums.first += partial[0];
       sums.second += partial[blocks.channels];
     }
@@ -182,45 +193,46 @@ __global__ void __launch_bounds__(kGroupThreads)
     all.first += shared[0][p][column];
     all.second += shared[1][p][column];
   }
-  arrays.dbeta[channel] = static_cast<float>(all.first);
-  arrays.dgamma[channel] = static_cast<float>(all.second);
+  gradients.dbeta[channel] = static_cast<float>(all.first);
+  gradients.dgamma[channel] = static_cast<float>(all.second);
 }
 
 // Two launches: each block sums its unit and then combines; then the sums over all samples.
+template <bool kAdd>
 void LaunchGroupNormGrad(cudaStream_t stream, const GroupBlocks& blocks, const KnownGroupNorm& norm,
-                         const GroupNormGradArrays& arrays) {
+                         const GroupNormGradTensors<AnyNumber>& any,
+                         const GroupNormGradSums& gradients) {
   if (blocks.channels == 0) return;
   if (blocks.units() > 0) {
-    WithUnitConstants(blocks.vector, norm.relu, [&](auto vector, auto with_relu) {
-      constexpr int kVector = decltype(vector)::value;
-      constexpr bool kRelu = decltype(with_relu)::value;
-      const unsigned grid = NumBlocks(blocks);
-      if (arrays.other != nullptr) {
-        GroupNormGradKernel<kVector, kRelu, true>
-            <<<grid, kGroupThreads, 0, stream>>>(blocks, norm, arrays);
-      } else {
-        GroupNormGradKernel<kVector, kRelu, false>
-            <<<grid, kGroupThreads, 0, stream>>>(blocks, norm, arrays);
-      }
+    const std::array types{any.x.type, any.dy.type, kAdd ? any.other.type : any.dx.type,
+                           any.dx.type};
+    WithConstants(types, blocks.vector, norm.relu, [&](auto storage, auto vector, auto relu) {
+      using Storage = decltype(storage);
+      const GroupNormGradTensors<Storage> tensors{As<Storage>(any.x), As<Storage>(any.dy),
+                                                  As<Storage>(any.other), As<Storage>(any.dx)};
+      GroupNormGradKernel<decltype(vector)::value, kAdd>
+          <<<NumBlocks(blocks), kGroupThreads, 0, stream>>>(blocks, norm, relu, tensors,
+                                                            gradients.partials);
       THIMBLE_CUDA_LAUNCHED();
     });
   }
   const int64_t grid = (blocks.channels - 1) / kSumChannels + 1;
-  SumSamplesKernel<<<static_cast<unsigned>(grid), kGroupThreads, 0, stream>>>(blocks, arrays);
+  SumSamplesKernel<<<static_cast<unsigned>(grid), kGroupThreads, 0, stream>>>(blocks, gradients);
   THIMBLE_CUDA_LAUNCHED();
 }
 
 // group_norm_grad, and with `other` group_norm_grad_add.
-void RunGrad(const KernelCall& call, const float* other) {
-  LaunchGroupNormGrad(call.stream, GroupBlocksFor(call.in_shape(0), call.attributes),
-                      KnownNormOf(call),
-                      {.x = call.In<float>(0),
-                       .dy = call.In<float>(5),
-                       .other = other,
-                       .partials = reinterpret_cast<double*>(call.scratch.data()),
-                       .dx = call.Out<float>(0),
-                       .dgamma = call.Out<float>(1),
-                       .dbeta = call.Out<float>(2)});
+template <bool kAdd>
+void RunGrad(const KernelCall& call, ConstNumbers other) {
+  LaunchGroupNormGrad<kAdd>(call.stream, GroupBlocksFor(call.in_shape(0), call.attributes),
+                            KnownNormOf(call),
+                            {.x = ConstNumbersOf(call.inputs[0]),
+                             .dy = ConstNumbersOf(call.inputs[5]),
+                             .other = other,
+                             .dx = NumbersOf(call.outputs[0])},
+                            {.partials = reinterpret_cast<double*>(call.scratch.data()),
+                             .dgamma = call.Out<float>(1),
+                             .dbeta = call.Out<float>(2)});
 }
 
 }  // namespace
@@ -229,12 +241,14 @@ size_t GroupNormGradCuda::ScratchBytes(const OpCall& call, const KernelLimits& /
   return GroupBlocksFor(call.inputs[0], call.attributes).num_partials() * sizeof(double);
 }
 
-void GroupNormGradCuda::Run(const KernelCall& call) { RunGrad(call, nullptr); }
+void GroupNormGradCuda::Run(const KernelCall& call) { RunGrad<false>(call, {}); }
 
 size_t GroupNormGradAddCuda::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   return GroupNormGradCuda::ScratchBytes(call, limits);
 }
 
-void GroupNormGradAddCuda::Run(const KernelCall& call) { RunGrad(call, call.In<float>(6)); }
+void GroupNormGradAddCuda::Run(const KernelCall& call) {
+  RunGrad<true>(call, ConstNumbersOf(call.inputs[6]));
+}
 
 }  // namespace thimble

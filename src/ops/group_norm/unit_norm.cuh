@@ -1,13 +1,12 @@
 // Code shared by forward and backward of group norm on a GPU: the sums of a block and the formulas,
 // so that what forward computes and what backward compares with zero is bit-identical.
 //
-// x, y, dy, dx, other: (B, rows, C), at multiples of 16 bytes; gamma, beta, dgamma, dbeta: (C);
-// mean, variance: (B, groups). Outputs may overwrite inputs if the ops allow it.
+// x, y, dy, dx, other: (B, rows, C), numbers of any type at multiples of 16 bytes; gamma, beta,
+// dgamma, dbeta: (C); mean, variance: (B, groups). Outputs may overwrite inputs if the ops allow
+// it.
 #pragma once
 
 #include <cuda_runtime.h>
-
-#include <type_traits>
 
 #include "thimble/ops/batch_norm/channel_rows.cuh"
 #include "thimble/ops/group_norm/group_blocks.h"
@@ -79,15 +78,17 @@ struct UnitNorm {
       : mean(the_mean), inverse(1.0 / sqrt(variance + epsilon)) {}
 };
 
-// Constants of a thread's channels.
-template <int kVector, bool kRelu>
+// Constants of a thread's channels. Relu is bool, or a constant as a type.
+template <int kVector, class Relu>
 struct PackNorm {
   float mean;
   float scale[kVector];
   float shift[kVector];
+  Relu relu;
 
-  __device__ PackNorm(const UnitNorm& unit, const float* gamma, const float* beta, int64_t channel)
-      : mean(unit.mean) {
+  __device__ PackNorm(const UnitNorm& unit, const float* gamma, const float* beta, int64_t channel,
+                      Relu with_relu)
+      : mean(unit.mean), relu(with_relu) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
       scale[v] = static_cast<float>(gamma[channel + v] * unit.inverse);
@@ -96,8 +97,8 @@ struct PackNorm {
   }
   __device__ float Centred(float x) const { return x - mean; }
   // `value`, an output or its gradient, after ReLU; NaN passes through.
-  __device__ static float Gated(float normalized, float value) {
-    return kRelu && normalized <= 0 ? 0.0F : value;
+  __device__ float Gated(float normalized, float value) const {
+    return relu && normalized <= 0 ? 0.0F : value;
   }
   __device__ float Output(int v, float x) const {
     const float normalized = fmaf(Centred(x), scale[v], shift[v]);
@@ -108,36 +109,10 @@ struct PackNorm {
   }
 };
 
-// Several rows of a thread, loaded before the first of them is processed.
-template <int kVector, int kRows>
-struct UnitRows {
-  Pack<kVector> at[kRows];
-
-  // Reads the thread's rows from `row` on, as many as there are.
-  __device__ void Read(const GroupThread& thread, int64_t row, const float* from) {
-#pragma unroll
-    for (int k = 0; k < kRows; ++k) {
-      if (row + k < thread.count) at[k] = Load<kVector>(from + thread.Element(row + k));
-    }
-  }
-};
-
 // Blocks of a launch; they loop over the remaining units.
 inline unsigned NumBlocks(const GroupBlocks& blocks) {
   constexpr int64_t kMaxBlocks = 1 << 20;
   return static_cast<unsigned>(std::min(blocks.units(), kMaxBlocks));
-}
-
-// Calls body(vector, relu) with both as compile-time constants.
-template <class Body>
-void WithUnitConstants(int vector, bool relu, const Body& body) {
-  using Four = std::integral_constant<int, 4>;
-  using One = std::integral_constant<int, 1>;
-  if (vector == 4) {
-    relu ? body(Four(), std::true_type()) : body(Four(), std::false_type());
-  } else {
-    relu ? body(One(), std::true_type()) : body(One(), std::false_type());
-  }
 }
 
 }  // namespace thimble

@@ -1,7 +1,10 @@
 // Classifiers have few outputs, so the matrix product has special variants for small results.
 #include <cuda_runtime.h>
 
+#include <array>
+
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/linear/linear.h"
 
 namespace thimble {
@@ -12,28 +15,41 @@ struct ProductShape {
 };
 
 // Element (i, j) is data[i * row_stride + j * column_stride].
+template <class Storage>
 struct StridedMatrix {
-  const float* data;
+  InNumbers<Storage> data;
   int64_t row_stride, column_stride;
 
-  constexpr float At(int64_t row, int64_t column) const {
-    return data[row * row_stride + column * column_stride];
+  __device__ float At(int64_t row, int64_t column) const {
+    return LoadNumber(data + (row * row_stride + column * column_stride));
   }
 };
 
 constexpr int kWarpLanes = 32;  // threads of a warp
 
-__device__ float BiasAt(const float* bias, int64_t column) {
-  return bias == nullptr ? 0.0F : bias[column];
-}
+// Where products are stored, after adding the bias. Types of 16 bits share AnyNumber: an element is
+// stored once, after many loads.
+template <class Storage>
+struct ProductTarget {
+  InNumbers<Storage> bias;  // (columns); unused without bias
+  OutNumbers<Storage> out;  // (rows, columns)
+  int64_t columns;
+  bool has_bias;
+
+  __device__ void Store(float sum, int64_t row, int64_t column) const {
+    const float added = has_bias ? LoadNumber(bias + column) : 0.0F;
+    StoreNumber(sum + added, out + (row * columns + column));
+  }
+};
 
 // ---- Small results, both operands contiguous along the depth: a warp per element.
 
 constexpr int kDotWarps = 8;
 
+template <class A, class B, class Out>
 __global__ void __launch_bounds__(kWarpLanes* kDotWarps)
-    DotProductsKernel(ProductShape shape, StridedMatrix a, StridedMatrix b, const float* bias,
-                      float* out) {
+    DotProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
+                      ProductTarget<Out> target) {
   const int64_t element = int64_t{blockIdx.x} * kDotWarps + threadIdx.y;
   if (element >= shape.rows * shape.columns) return;  // the whole warp
   const int64_t row = element / shape.columns;
@@ -46,16 +62,17 @@ __global__ void __launch_bounds__(kWarpLanes* kDotWarps)
   for (int distance = kWarpLanes / 2; distance > 0; distance /= 2) {
     sum += __shfl_xor_sync(0xFFFFFFFF, sum, distance);
   }
-  if (threadIdx.x == 0) out[element] = sum + BiasAt(bias, column);
+  if (threadIdx.x == 0) target.Store(sum, row, column);
 }
 
 // ---- Other small results: a thread per column, the depth in parts that are added at the end.
 
 constexpr int kDepthParts = 8;
 
+template <class A, class B, class Out>
 __global__ void __launch_bounds__(kWarpLanes* kDepthParts)
-    ColumnProductsKernel(ProductShape shape, StridedMatrix a, StridedMatrix b, const float* bias,
-                         float* out) {
+    ColumnProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
+                         ProductTarget<Out> target) {
   __shared__ float sums[kDepthParts][kWarpLanes];
   const int64_t column_groups = (shape.columns - 1) / kWarpLanes + 1;
   const int64_t row = blockIdx.x / column_groups;
@@ -71,7 +88,7 @@ __global__ void __launch_bounds__(kWarpLanes* kDepthParts)
   __syncthreads();
   if (threadIdx.y != 0 || column >= shape.columns) return;
   for (int part = 1; part < kDepthParts; ++part) sum += sums[part][threadIdx.x];
-  out[row * shape.columns + column] = sum + BiasAt(bias, column);
+  target.Store(sum, row, column);
 }
 
 // ---- Large results: tiles of kTile x kTile, each thread kPerThread x kPerThread elements of one.
@@ -87,8 +104,9 @@ using TilePanel = float[kTileDepth][kTile + 1];
 
 // panel[k][i] = element (first + i, first_k + k) of m, whose sides are count and depth; zero
 // outside. Neighbouring threads read adjacent memory.
-__device__ void LoadPanel(const StridedMatrix& m, int64_t first, int64_t count, int64_t first_k,
-                          int64_t depth, TilePanel& panel) {
+template <class Storage>
+__device__ void LoadPanel(const StridedMatrix<Storage>& m, int64_t first, int64_t count,
+                          int64_t first_k, int64_t depth, TilePanel& panel) {
   const bool along_depth = m.column_stride == 1;
   for (int e = threadIdx.x; e < kTile * kTileDepth; e += kTileThreads) {
     const int i = along_depth ? e / kTileDepth : e % kTile;
@@ -98,9 +116,10 @@ __device__ void LoadPanel(const StridedMatrix& m, int64_t first, int64_t count, 
   }
 }
 
+template <class A, class B, class Out>
 __global__ void __launch_bounds__(kTileThreads)
-    TileProductsKernel(ProductShape shape, StridedMatrix a, StridedMatrix b, const float* bias,
-                       float* out) {
+    TileProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
+                       ProductTarget<Out> target) {
   __shared__ TilePanel a_panel;
   __shared__ TilePanel b_panel;
   const int64_t column_tiles = (shape.columns - 1) / kTile + 1;
@@ -108,7 +127,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const int64_t first_column = blockIdx.x % column_tiles * kTile;
   const int x = threadIdx.x % kSide;
   const int y = threadIdx.x / kSide;
-  const StridedMatrix b_transposed{b.data, b.column_stride, b.row_stride};
+  const StridedMatrix<B> b_transposed{b.data, b.column_stride, b.row_stride};
   float sums[kPerThread][kPerThread] = {};
   for (int64_t k0 = 0; k0 < shape.depth; k0 += kTileDepth) {
     LoadPanel(a, first_row, shape.rows, k0, shape.depth, a_panel);
@@ -132,7 +151,7 @@ __global__ void __launch_bounds__(kTileThreads)
       const int64_t row = first_row + y + i * kSide;
       const int64_t column = first_column + x + j * kSide;
       if (row >= shape.rows || column >= shape.columns) continue;
-      out[row * shape.columns + column] = sums[i][j] + BiasAt(bias, column);
+      target.Store(sums[i][j], row, column);
     }
   }
 }
@@ -145,13 +164,16 @@ constexpr int64_t kFewTiles = 64;
 constexpr int kRowParts = 32;
 
 // In doubles: batches of tokens have thousands of rows.
+template <class Storage>
 __global__ void __launch_bounds__(kWarpLanes* kRowParts)
-    ColumnSumsKernel(int64_t rows, int64_t columns, const float* x, float* sums) {
+    ColumnSumsKernel(int64_t rows, int64_t columns, const Storage* x, Numbers sums) {
   __shared__ double parts[kRowParts][kWarpLanes];
   const int64_t column = int64_t{blockIdx.x} * kWarpLanes + threadIdx.x;
   double sum = 0;
   if (column < columns) {
-    for (int64_t row = threadIdx.y; row < rows; row += kRowParts) sum += x[row * columns + column];
+    for (int64_t row = threadIdx.y; row < rows; row += kRowParts) {
+      sum += LoadNumber(x + (row * columns + column));
+    }
   }
   parts[threadIdx.y][threadIdx.x] = sum;
   for (int half = kRowParts / 2; half > 0; half /= 2) {
@@ -161,39 +183,89 @@ __global__ void __launch_bounds__(kWarpLanes* kRowParts)
     }
   }
   // This thread reads only what it has added up itself.
-  if (threadIdx.y == 0 && column < columns)
-    sums[column] = static_cast<float>(parts[0][threadIdx.x]);
+  if (threadIdx.y == 0 && column < columns) {
+    StoreNumber(static_cast<float>(parts[0][threadIdx.x]), sums + column);
+  }
 }
 
-// out (rows, columns) = a (rows, depth) * b (depth, columns), plus bias (columns) unless it is
-// null. The order of additions depends on the shape alone.
-void LaunchProduct(cudaStream_t stream, const ProductShape& shape, const StridedMatrix& a,
-                   const StridedMatrix& b, const float* bias, float* out) {
-  if (shape.rows == 0 || shape.columns == 0) return;
-  const int64_t tiles = ((shape.rows - 1) / kTile + 1) * ((shape.columns - 1) / kTile + 1);
-  if (tiles >= kFewTiles) {
-    TileProductsKernel<<<static_cast<unsigned>(tiles), kTileThreads, 0, stream>>>(shape, a, b, bias,
-                                                                                  out);
-  } else if (a.column_stride == 1 && b.row_stride == 1) {
+// out (rows, columns) = a (rows, depth) * b (depth, columns), plus bias.
+struct Product {
+  ProductShape shape;
+  StridedMatrix<AnyNumber> a;
+  StridedMatrix<AnyNumber> b;
+  ProductTarget<AnyNumber> target;
+};
+
+template <class Storage>
+StridedMatrix<Storage> As(const StridedMatrix<AnyNumber>& m) {
+  return {As<Storage>(m.data), m.row_stride, m.column_stride};
+}
+
+template <class Storage>
+ProductTarget<Storage> As(const ProductTarget<AnyNumber>& target) {
+  return {As<Storage>(target.bias), As<Storage>(target.out), target.columns, target.has_bias};
+}
+
+template <class A, class B, class Out>
+void LaunchSmallProduct(cudaStream_t stream, const Product& product) {
+  const ProductShape& shape = product.shape;
+  if (product.a.column_stride == 1 && product.b.row_stride == 1) {
     const int64_t blocks = (shape.rows * shape.columns - 1) / kDotWarps + 1;
     DotProductsKernel<<<static_cast<unsigned>(blocks), dim3(kWarpLanes, kDotWarps), 0, stream>>>(
-        shape, a, b, bias, out);
+        shape, As<A>(product.a), As<B>(product.b), As<Out>(product.target));
   } else {
     const int64_t blocks = shape.rows * ((shape.columns - 1) / kWarpLanes + 1);
     ColumnProductsKernel<<<static_cast<unsigned>(blocks), dim3(kWarpLanes, kDepthParts), 0,
-                           stream>>>(shape, a, b, bias, out);
+                           stream>>>(shape, As<A>(product.a), As<B>(product.b),
+                                     As<Out>(product.target));
   }
   THIMBLE_CUDA_LAUNCHED();
 }
 
-// sums (columns) of x (rows, columns).
-void LaunchColumnSums(cudaStream_t stream, int64_t rows, int64_t columns, const float* x,
-                      float* sums) {
-  if (columns == 0) return;
-  const int64_t blocks = (columns - 1) / kWarpLanes + 1;
-  ColumnSumsKernel<<<static_cast<unsigned>(blocks), dim3(kWarpLanes, kRowParts), 0, stream>>>(
-      rows, columns, x, sums);
+template <class Storage>
+void LaunchTileProduct(cudaStream_t stream, int64_t tiles, const Product& product) {
+  TileProductsKernel<<<static_cast<unsigned>(tiles), kTileThreads, 0, stream>>>(
+      product.shape, As<Storage>(product.a), As<Storage>(product.b), As<Storage>(product.target));
   THIMBLE_CUDA_LAUNCHED();
+}
+
+// Calls body(a, b) with values of the types that store the operands. Besides equal types, f32 times
+// 16 bits has kernels of its own: gradients of logits are f32.
+template <class Body>
+void WithOperandTypes(DType a, DType b, const Body& body) {
+  if (a == DType::kF32) {
+    WithStorage(b, [&](auto type) { body(float{}, type); });
+  } else if (a == b) {
+    WithStorage(b, [&](auto type) { body(type, type); });
+  } else {
+    body(AnyNumber{}, AnyNumber{});
+  }
+}
+
+// The order of additions depends on the shape alone.
+void LaunchProduct(cudaStream_t stream, const Product& product) {
+  const ProductShape& shape = product.shape;
+  if (shape.rows == 0 || shape.columns == 0) return;
+  const std::array types{product.a.data.type, product.b.data.type, product.target.bias.type,
+                         product.target.out.type};
+  const int64_t tiles = ((shape.rows - 1) / kTile + 1) * ((shape.columns - 1) / kTile + 1);
+  WithFloatsOrAny(types, [&](auto type) {
+    using Storage = decltype(type);
+    if (tiles >= kFewTiles) return LaunchTileProduct<Storage>(stream, tiles, product);
+    if constexpr (std::is_same_v<Storage, float>) {
+      LaunchSmallProduct<float, float, float>(stream, product);
+    } else {
+      WithOperandTypes(types[0], types[1], [&](auto a, auto b) {
+        LaunchSmallProduct<decltype(a), decltype(b), AnyNumber>(stream, product);
+      });
+    }
+  });
+}
+
+// out (rows, columns) = a (rows, depth) * b (depth, columns).
+void RunProduct(const KernelCall& call, const ProductShape& shape,
+                const StridedMatrix<AnyNumber>& a, const StridedMatrix<AnyNumber>& b) {
+  LaunchProduct(call.stream, {shape, a, b, {{}, NumbersOf(call.outputs[0]), shape.columns, false}});
 }
 
 }  // namespace
@@ -202,28 +274,37 @@ void LaunchColumnSums(cudaStream_t stream, int64_t rows, int64_t columns, const 
 void LinearCuda::Run(const KernelCall& call) {
   const Shape& w = call.in_shape(1);  // (N, F)
   const int64_t features = w[1];
-  LaunchProduct(call.stream, {call.out_shape(0)[0], w[0], features},
-                {call.In<float>(0), features, 1}, {call.In<float>(1), 1, features},
-                call.In<float>(2), call.Out<float>(0));
+  LaunchProduct(call.stream, {.shape = {call.out_shape(0)[0], w[0], features},
+                              .a = {ConstNumbersOf(call.inputs[0]), features, 1},
+                              .b = {ConstNumbersOf(call.inputs[1]), 1, features},
+                              .target = {ConstNumbersOf(call.inputs[2]), NumbersOf(call.outputs[0]),
+                                         w[0], true}});
 }
 
 // dw (N, F) = dy transposed (N, B) * x (B, F).
 void LinearGradWeightCuda::Run(const KernelCall& call) {
   const Shape& dw = call.out_shape(0);
-  LaunchProduct(call.stream, {dw[0], dw[1], call.in_shape(1)[0]}, {call.In<float>(1), 1, dw[0]},
-                {call.In<float>(0), dw[1], 1}, nullptr, call.Out<float>(0));
+  RunProduct(call, {dw[0], dw[1], call.in_shape(1)[0]}, {ConstNumbersOf(call.inputs[1]), 1, dw[0]},
+             {ConstNumbersOf(call.inputs[0]), dw[1], 1});
 }
 
+// db (N): the sums of the columns of dy (B, N).
 void LinearGradBiasCuda::Run(const KernelCall& call) {
-  const Shape& dy = call.in_shape(0);  // (B, N)
-  LaunchColumnSums(call.stream, dy[0], dy[1], call.In<float>(0), call.Out<float>(0));
+  const Shape& dy = call.in_shape(0);
+  if (dy[1] == 0) return;
+  const auto blocks = static_cast<unsigned>((dy[1] - 1) / kWarpLanes + 1);
+  WithStorage(call.inputs[0].dtype, [&](auto type) {
+    ColumnSumsKernel<<<blocks, dim3(kWarpLanes, kRowParts), 0, call.stream>>>(
+        dy[0], dy[1], call.In<decltype(type)>(0), NumbersOf(call.outputs[0]));
+    THIMBLE_CUDA_LAUNCHED();
+  });
 }
 
 // dx (B, F) = dy (B, N) * w (N, F).
 void LinearGradInputCuda::Run(const KernelCall& call) {
   const Shape& w = call.in_shape(0);
-  LaunchProduct(call.stream, {call.in_shape(1)[0], w[1], w[0]}, {call.In<float>(1), w[0], 1},
-                {call.In<float>(0), w[1], 1}, nullptr, call.Out<float>(0));
+  RunProduct(call, {call.in_shape(1)[0], w[1], w[0]}, {ConstNumbersOf(call.inputs[1]), w[0], 1},
+             {ConstNumbersOf(call.inputs[0]), w[1], 1});
 }
 
 }  // namespace thimble

@@ -224,15 +224,32 @@ std::vector<const Kernel*> KernelsOn(DeviceKind device, const PreparedCase& prep
   return kernels;
 }
 
+// Different types for the ports of one call; another mix for each seed and shape.
+std::vector<DType> MixedTypes(const OpCase& op_case) {
+  constexpr auto kF32 = DType::kF32, kF16 = DType::kF16, kBF16 = DType::kBF16;
+  const std::vector<DType> mixes[] = {
+      {kF16, kF32},              // such as gradients in f32
+      {kF32, kBF16},             // such as weights in f32
+      {kBF16, kF16},             // types of the same size
+      {kF16, kF16, kBF16},       // only the third differs
+      {kBF16, kF32, kF16},       // all three types
+      {kF16, kF16, kF16, kF32},  // such as logits in f32
+  };
+  uint64_t choice = op_case.seed;
+  for (const Shape& shape : op_case.inputs) choice += static_cast<uint64_t>(shape.elements());
+  return mixes[choice % std::size(mixes)];
+}
+
 // Calls check(case) with the case itself or, if it does not say how numbers are stored, for each
-// type in turn.
+// type in turn and a mix of them.
 template <class Check>
 void ForEachStorage(OpCase op_case, const Check& check) {
   const bool chosen = !op_case.number_types.empty();
+  const std::vector<DType> mixed = MixedTypes(op_case);
   check(op_case);
-  for (const DType type : {DType::kF16, DType::kBF16}) {
+  for (const auto& types : {std::vector{DType::kF16}, std::vector{DType::kBF16}, mixed}) {
     if (chosen) return;
-    op_case.number_types = {type};
+    op_case.number_types = types;
     check(op_case);
   }
 }
@@ -275,7 +292,11 @@ void CheckCudaKernels(const OpCase& op_case, CheckedKernels& checked) {
 
 CheckedKernels CheckKernels(const OpCase& op_case, const std::vector<KernelLimits>& limits) {
   CheckedKernels checked;
-  ForEachStorage(op_case, [&](const OpCase& c) { CheckCpuKernels(c, limits, checked); });
+  ForEachStorage(op_case, [&](const OpCase& c) {
+    // A mix differs only in how numbers are loaded and stored.
+    const bool is_mixed = c.number_types.size() > 1;
+    CheckCpuKernels(c, is_mixed ? std::vector{limits.front()} : limits, checked);
+  });
   return checked;
 }
 

@@ -48,8 +48,8 @@ inline const std::vector<KernelLimits> kUsualLimits = {
 // Names of the kernels that accepted the call.
 using CheckedKernels = std::vector<std::string_view>;
 
-// For f32 and each type of 16 bits that a kernel takes, if the case does not say which: runs every
-// CPU kernel of the op on every SIMD target of the machine and within each of the
+// For f32, each type of 16 bits that a kernel takes and a mix of them, if the case does not say
+// which: runs every CPU kernel of the op on every SIMD target of the machine and within each of the
 // limits: results must be within tolerance of the double-precision reference and the same bits for
 // any number of threads and any limit on scratch. Outputs and scratch start as NaN, guard bytes
 // around every buffer and inputs must not change, and outputs that may reuse an input must give the

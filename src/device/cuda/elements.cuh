@@ -29,7 +29,7 @@ void LaunchElements(cudaStream_t stream, int64_t count, const Body& body) {
   THIMBLE_CUDA_LAUNCHED();
 }
 
-// Whether four floats at once can be read and written at all these addresses.
+// Whether 16 bytes at once can be read and written at all these addresses.
 template <class... Pointers>
 bool AllAligned16(Pointers... pointers) {
   return ((reinterpret_cast<uintptr_t>(pointers) % 16 == 0) && ...);

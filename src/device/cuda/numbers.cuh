@@ -82,11 +82,26 @@ __device__ uint32_t EncodeTwo(float first, float second) {
 // kernel serves all calls whose tensors have different types.
 struct AnyNumber {};
 
+// The address of such numbers. GPU code takes types of 32 and 16 bits only, which makes it simple
+// to find an element.
+template <class Void>
+struct AnyPointer : NumberPointer<Void> {
+  AnyPointer() = default;
+  constexpr AnyPointer(NumberPointer<Void> numbers)  // NOLINT(google-explicit-constructor)
+      : NumberPointer<Void>(numbers) {}
+
+  __device__ AnyPointer operator+(int64_t elements) const {
+    auto* bytes = static_cast<typename NumberPointer<Void>::Byte*>(this->data);
+    return NumberPointer<Void>(bytes + (this->is_float() ? 4 : 2) * elements, this->type);
+  }
+};
+
 template <class Storage>
 using InNumbers =
-    std::conditional_t<std::is_same_v<Storage, AnyNumber>, ConstNumbers, const Storage*>;
+    std::conditional_t<std::is_same_v<Storage, AnyNumber>, AnyPointer<const void>, const Storage*>;
 template <class Storage>
-using OutNumbers = std::conditional_t<std::is_same_v<Storage, AnyNumber>, Numbers, Storage*>;
+using OutNumbers =
+    std::conditional_t<std::is_same_v<Storage, AnyNumber>, AnyPointer<void>, Storage*>;
 
 // The address as such a kernel takes it. Requires numbers of that type.
 template <class Storage>

@@ -48,8 +48,9 @@ __global__ void __launch_bounds__(kAccumulateThreads)
     return AccumulateFourOfAnyType(tensor, first, i);
   }
   for (int k = i; k < min(i + 4, tensor.elements); ++k) {
-    const float x = LoadNumber(tensor.x + k);
-    StoreNumber(first ? x : LoadNumber(tensor.sum + k) + x, tensor.next + k);
+    const float x = LoadNumber(As<AnyNumber>(tensor.x) + k);
+    const float next = first ? x : LoadNumber(As<AnyNumber>(tensor.sum) + k) + x;
+    StoreNumber(next, As<AnyNumber>(tensor.next) + k);
   }
 }
 

@@ -166,7 +166,7 @@ constexpr int kRowParts = 32;
 // In doubles: batches of tokens have thousands of rows.
 template <class Storage>
 __global__ void __launch_bounds__(kWarpLanes* kRowParts)
-    ColumnSumsKernel(int64_t rows, int64_t columns, const Storage* x, Numbers sums) {
+    ColumnSumsKernel(int64_t rows, int64_t columns, const Storage* x, OutNumbers<AnyNumber> sums) {
   __shared__ double parts[kRowParts][kWarpLanes];
   const int64_t column = int64_t{blockIdx.x} * kWarpLanes + threadIdx.x;
   double sum = 0;

@@ -182,8 +182,8 @@ Conv2dGeometry Running(const KernelCall& call, const GeometryOf& geometry_of) {
 }
 
 // What conv2d_add adds; null for conv2d.
-const float* Other(const KernelCall& call) {
-  return call.inputs.size() > 2 ? call.In<float>(2) : nullptr;
+ConstNumberArray Other(const KernelCall& call) {
+  return call.inputs.size() > 2 ? ConstNumberArrayOf(call.inputs[2]) : ConstNumberArray{};
 }
 
 void RunForward(const KernelCall& call, Math math) {
@@ -191,7 +191,7 @@ void RunForward(const KernelCall& call, Math math) {
   LaunchTapConvolution(call.stream, *taps, math,
                        {.source = call.In<float>(0),
                         .weights = call.In<float>(1),
-                        .other = Other(call),
+                        .other = static_cast<const float*>(Other(call).data),
                         .result = call.Out<float>(0)});
 }
 
@@ -227,8 +227,9 @@ std::string_view Conv2dPlainCuda::Declines(const OpCall& call) {
   return PlainDeclines(Conv2dGeometryOf(call).value());
 }
 void Conv2dPlainCuda::Run(const KernelCall& call) {
-  LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)), call.In<float>(0),
-                     call.In<float>(1), Other(call), call.Out<float>(0));
+  LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)),
+                     ConstNumberArrayOf(call.inputs[0]), ConstNumberArrayOf(call.inputs[1]),
+                     Other(call), NumberArrayOf(call.outputs[0]));
 }
 
 std::string_view Conv2dGradInputTf32Cuda::Declines(const OpCall& call) {
@@ -246,7 +247,8 @@ std::string_view Conv2dGradInputPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradInput(call.stream, Plain(Running(call, Conv2dGradInputGeometryOf)),
-                       call.In<float>(0), call.In<float>(1), call.Out<float>(0));
+                       ConstNumberArrayOf(call.inputs[0]), ConstNumberArrayOf(call.inputs[1]),
+                       NumberArrayOf(call.outputs[0]));
 }
 
 std::string_view Conv2dGradWeightTf32Cuda::Declines(const OpCall& call) {
@@ -271,7 +273,8 @@ std::string_view Conv2dGradWeightPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dGradWeightPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradWeight(call.stream, Plain(Running(call, Conv2dGradWeightGeometryOf)),
-                        call.In<float>(0), call.In<float>(1), call.Out<float>(0));
+                        ConstNumberArrayOf(call.inputs[0]), ConstNumberArrayOf(call.inputs[1]),
+                        NumberArrayOf(call.outputs[0]));
 }
 
 }  // namespace thimble

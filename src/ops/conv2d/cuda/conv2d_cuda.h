@@ -21,6 +21,7 @@ struct Conv2dFp32Cuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dPlainCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
@@ -45,6 +46,7 @@ struct Conv2dGradInputFp32Cuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradInputPlainCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
@@ -65,6 +67,7 @@ struct Conv2dGradWeightFp32Cuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradWeightPlainCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };

@@ -1,15 +1,18 @@
 #include "thimble/device/cuda/elements.cuh"
+#include "thimble/device/cuda/number_array.cuh"
 #include "thimble/ops/conv2d/cuda/plain_convolution.h"
 
 namespace thimble {
 namespace {
 
+// In and Out are pointers to floats, or arrays of any type.
+template <class In, class Out>
 struct ForwardElement {
   PlainConvolution c;
-  const float* x;
-  const float* w;
-  const float* other;
-  float* y;
+  In x, w;
+  In other;
+  bool adds;
+  Out y;
 
   __device__ void operator()(int64_t i) const {
     const int out = static_cast<int>(i % c.out_channels);
@@ -17,26 +20,28 @@ struct ForwardElement {
     const int left = static_cast<int>(pixel % c.out_width) * c.stride - c.padding;
     const int top = static_cast<int>(pixel / c.out_width % c.out_height) * c.stride - c.padding;
     const int64_t image = pixel / c.out_width / c.out_height;
-    const float* weight = w + int64_t{out} * c.kernel_height * c.kernel_width * c.channels;
+    int64_t weight = int64_t{out} * c.kernel_height * c.kernel_width * c.channels;
     float sum = 0;
     for (int kh = 0; kh < c.kernel_height; ++kh) {
       for (int kw = 0; kw < c.kernel_width; ++kw, weight += c.channels) {
         const int row = top + kh;
         const int column = left + kw;
         if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
-        const float* from = x + ((image * c.height + row) * c.width + column) * c.channels;
-        for (int k = 0; k < c.channels; ++k) sum = fmaf(from[k], weight[k], sum);
+        const int64_t from = ((image * c.height + row) * c.width + column) * c.channels;
+        for (int k = 0; k < c.channels; ++k) {
+          sum = fmaf(NumberAt(x, from + k), NumberAt(w, weight + k), sum);
+        }
       }
     }
-    y[i] = other == nullptr ? sum : sum + other[i];
+    SetNumberAt(y, i, adds ? sum + NumberAt(other, i) : sum);
   }
 };
 
+template <class In, class Out>
 struct GradInputElement {
   PlainConvolution c;
-  const float* w;
-  const float* dy;
-  float* dx;
+  In w, dy;
+  Out dx;
 
   __device__ void operator()(int64_t i) const {
     const int channel = static_cast<int>(i % c.channels);
@@ -54,13 +59,15 @@ struct GradInputElement {
         const int out_row = down / c.stride;
         const int out_column = across / c.stride;
         if (out_row >= c.out_height || out_column >= c.out_width) continue;
-        const float* from =
-            dy + ((image * c.out_height + out_row) * c.out_width + out_column) * c.out_channels;
-        const float* weight = w + (kh * c.kernel_width + kw) * c.channels + channel;
-        for (int o = 0; o < c.out_channels; ++o) sum = fmaf(from[o], weight[o * window], sum);
+        const int64_t from =
+            ((image * c.out_height + out_row) * c.out_width + out_column) * c.out_channels;
+        const int64_t weight = (kh * c.kernel_width + kw) * c.channels + channel;
+        for (int o = 0; o < c.out_channels; ++o) {
+          sum = fmaf(NumberAt(dy, from + o), NumberAt(w, weight + o * window), sum);
+        }
       }
     }
-    dx[i] = sum;
+    SetNumberAt(dx, i, sum);
   }
 };
 
@@ -68,9 +75,9 @@ struct GradInputElement {
 // strands.
 constexpr int kStrands = 128;
 
+template <class In, class Out>
 __global__ void __launch_bounds__(kStrands)
-    GradWeightKernel(const __grid_constant__ PlainConvolution c, const float* x, const float* dy,
-                     float* dw) {
+    GradWeightKernel(const __grid_constant__ PlainConvolution c, In x, In dy, Out dw) {
   __shared__ float strands[kStrands];
   const int64_t element = blockIdx.x;
   const int channel = static_cast<int>(element % c.channels);
@@ -85,8 +92,8 @@ __global__ void __launch_bounds__(kStrands)
                     tap / c.kernel_width;
     if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
     const int64_t image = pixel / c.out_width / c.out_height;
-    sum = fmaf(x[((image * c.height + row) * c.width + column) * c.channels + channel],
-               dy[pixel * c.out_channels + out], sum);
+    sum = fmaf(NumberAt(x, ((image * c.height + row) * c.width + column) * c.channels + channel),
+               NumberAt(dy, pixel * c.out_channels + out), sum);
   }
   strands[threadIdx.x] = sum;
   for (int half = kStrands / 2; half > 0; half /= 2) {
@@ -95,29 +102,55 @@ __global__ void __launch_bounds__(kStrands)
       strands[threadIdx.x] += strands[threadIdx.x + half];
     }
   }
-  if (threadIdx.x == 0) dw[element] = strands[0];
+  if (threadIdx.x == 0) SetNumberAt(dw, element, strands[0]);
+}
+
+const float* Floats(const ConstNumberArray& array) { return static_cast<const float*>(array.data); }
+float* Floats(const NumberArray& array) { return static_cast<float*>(array.data); }
+
+// Calls visit with the arrays, as pointers if all store floats.
+template <class Visit, class... Arrays>
+void WithPointersIfFloats(const Visit& visit, const Arrays&... arrays) {
+  if (((arrays.type == DType::kF32) && ...)) {
+    visit(Floats(arrays)...);
+  } else {
+    visit(arrays...);
+  }
 }
 
 }  // namespace
 
-void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const float* x,
-                        const float* w, const float* other, float* y) {
-  LaunchElements(stream, int64_t{c.batch} * c.out_height * c.out_width * c.out_channels,
-                 ForwardElement{c, x, w, other, y});
+void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const ConstNumberArray& x,
+                        const ConstNumberArray& w, const ConstNumberArray& other,
+                        const NumberArray& y) {
+  const auto launch = [&](auto the_x, auto the_w, auto the_other, auto the_y) {
+    LaunchElements(stream, int64_t{c.batch} * c.out_height * c.out_width * c.out_channels,
+                   ForwardElement<decltype(the_x), decltype(the_y)>{c, the_x, the_w, the_other,
+                                                                    other.data != nullptr, the_y});
+  };
+  WithPointersIfFloats(launch, x, w, other, y);
 }
 
-void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const float* w,
-                          const float* dy, float* dx) {
-  LaunchElements(stream, int64_t{c.batch} * c.height * c.width * c.channels,
-                 GradInputElement{c, w, dy, dx});
+void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const ConstNumberArray& w,
+                          const ConstNumberArray& dy, const NumberArray& dx) {
+  const auto launch = [&](auto the_w, auto the_dy, auto the_dx) {
+    LaunchElements(stream, int64_t{c.batch} * c.height * c.width * c.channels,
+                   GradInputElement<decltype(the_w), decltype(the_dx)>{c, the_w, the_dy, the_dx});
+  };
+  WithPointersIfFloats(launch, w, dy, dx);
 }
 
-void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c, const float* x,
-                           const float* dy, float* dw) {
+void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c,
+                           const ConstNumberArray& x, const ConstNumberArray& dy,
+                           const NumberArray& dw) {
   const int64_t elements = int64_t{c.out_channels} * c.kernel_height * c.kernel_width * c.channels;
   if (elements == 0) return;
-  GradWeightKernel<<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(c, x, dy, dw);
-  THIMBLE_CUDA_LAUNCHED();
+  const auto launch = [&](auto the_x, auto the_dy, auto the_dw) {
+    GradWeightKernel<<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(c, the_x, the_dy,
+                                                                               the_dw);
+    THIMBLE_CUDA_LAUNCHED();
+  };
+  WithPointersIfFloats(launch, x, dy, dw);
 }
 
 }  // namespace thimble

@@ -1,8 +1,10 @@
-// Convolutions of any shape on a GPU, in fp32, one sum per thread: for kernel sizes and strides
-// that the tiled kernels do not accept.
+// Convolutions of any shape and any mix of storage types on a GPU, in fp32, one sum per thread: for
+// calls that the tiled kernels do not accept.
 #pragma once
 
 #include <cuda_runtime_api.h>
+
+#include "thimble/device/cuda/number_array.h"
 
 namespace thimble {
 
@@ -13,12 +15,16 @@ struct PlainConvolution {
   int kernel_height, kernel_width, stride, padding;
 };
 
-// `other` is null or added to y.
-void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& convolution, const float* x,
-                        const float* w, const float* other, float* y);
-void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& convolution, const float* w,
-                          const float* dy, float* dx);
-void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& convolution, const float* x,
-                           const float* dy, float* dw);
+// Every array may store its numbers in another type; sums are fp32, rounded once when they are
+// stored. `other.data` is null or added to y.
+void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& convolution,
+                        const ConstNumberArray& x, const ConstNumberArray& w,
+                        const ConstNumberArray& other, const NumberArray& y);
+void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& convolution,
+                          const ConstNumberArray& w, const ConstNumberArray& dy,
+                          const NumberArray& dx);
+void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& convolution,
+                           const ConstNumberArray& x, const ConstNumberArray& dy,
+                           const NumberArray& dw);
 
 }  // namespace thimble

@@ -93,11 +93,15 @@ const std::vector<Convolution> kConvolutions = {
     {1, 11, 11, 2, 3, 3, 3, 5, 1},   // more phases than are worked on together
     {1, 9, 200, 3, 20, 3, 5, 1, 3},  // few channels, and lines too long to pad
     {1, 6, 6, 100, 70, 3, 3, 1, 1},  // regions of channels where scratch is little
-    {2, 17, 18, 40, 24, 3, 3, 1, 1},  // tiles of pixels with a rest, parts of channels with one
-    {5, 8, 8, 32, 72, 3, 3, 1, 1},    // several images in a tile, and one left over
-    {2, 19, 20, 24, 40, 3, 3, 2, 1},  // the same with a stride
-    {22, 5, 9, 36, 68, 3, 3, 1, 1},   // more tiles than a GPU has multiprocessors
-    {44, 5, 2, 36, 68, 3, 3, 1, 1},   // the same where images are narrow
+    {2, 17, 18, 40, 24, 3, 3, 1, 1},   // tiles of pixels with a rest, parts of channels with one
+    {5, 8, 8, 32, 72, 3, 3, 1, 1},     // several images in a tile, and one left over
+    {2, 19, 20, 24, 40, 3, 3, 2, 1},   // the same with a stride
+    {22, 5, 9, 36, 68, 3, 3, 1, 1},    // more tiles than a GPU has multiprocessors
+    {44, 5, 2, 36, 68, 3, 3, 1, 1},    // the same where images are narrow
+    {9, 32, 33, 8, 8, 3, 3, 1, 1},     // several clusters of a GPU's weight gradient
+    {40, 1, 9, 72, 128, 3, 3, 1, 1},   // the GPU's largest tiles of 16-bit factors
+    {160, 1, 2, 72, 128, 3, 3, 1, 1},  // the same where images are narrow
+    {130, 1, 9, 72, 24, 3, 3, 1, 1},   // and where there are few result channels
 };
 
 // Calls of training wide residual networks and larger ones.
@@ -181,9 +185,29 @@ Convolution RandomConvolution(CaseDraw& draw) {
     c.channels = 7 + draw.Size(60);
     c.out_channels = 7 + draw.Size(60);
   }
+  if (draw.OneIn(3)) {  // whole groups of numbers of 16 bits
+    c.channels = 8 * draw.Between(1, 12);
+    c.out_channels = 8 * draw.Between(1, 12);
+  }
   c.kernel_height = std::min(c.kernel_height, c.height + 2 * c.padding);
   c.kernel_width = std::min(c.kernel_width, c.width + 2 * c.padding);
   return Affordable(c);
+}
+
+// Sometimes each tensor has its own type, or the weights are floats beside numbers of 16 bits.
+OpCase MaybeOfMixedTypes(CaseDraw& draw, OpCase op_case) {
+  constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};
+  if (!draw.OneIn(4)) return op_case;
+  const auto any = [&](int64_t types) { return kTypes[draw.Between(0, types - 1)]; };
+  if (draw.OneIn(2)) {
+    op_case.number_types = {any(3), any(3), any(3), any(3)};
+    return op_case;
+  }
+  const DType type = any(2);
+  const bool weights_first = op_case.op == "conv2d_grad_input";
+  op_case.number_types = {type, DType::kF32, type, type};
+  if (weights_first) std::swap(op_case.number_types[0], op_case.number_types[1]);
+  return op_case;
 }
 
 }  // namespace
@@ -196,10 +220,18 @@ std::vector<OpCase> Conv2dCases() {
   return cases;
 }
 
-OpCase Random_conv2d(CaseDraw& draw) { return RandomConvolution(draw).Forward(); }
-OpCase Random_conv2d_add(CaseDraw& draw) { return RandomConvolution(draw).ForwardAdd(); }
-OpCase Random_conv2d_grad_weight(CaseDraw& draw) { return RandomConvolution(draw).GradWeight(); }
-OpCase Random_conv2d_grad_input(CaseDraw& draw) { return RandomConvolution(draw).GradInput(); }
+OpCase Random_conv2d(CaseDraw& draw) {
+  return MaybeOfMixedTypes(draw, RandomConvolution(draw).Forward());
+}
+OpCase Random_conv2d_add(CaseDraw& draw) {
+  return MaybeOfMixedTypes(draw, RandomConvolution(draw).ForwardAdd());
+}
+OpCase Random_conv2d_grad_weight(CaseDraw& draw) {
+  return MaybeOfMixedTypes(draw, RandomConvolution(draw).GradWeight());
+}
+OpCase Random_conv2d_grad_input(CaseDraw& draw) {
+  return MaybeOfMixedTypes(draw, RandomConvolution(draw).GradInput());
+}
 
 namespace {
 
@@ -293,6 +325,57 @@ TEST(Conv2dTest, CudaKernelsDeclineWhatTheyCannotCount) {
        {large.Forward(), large.ForwardAdd(), large.GradWeight(), large.GradInput()}) {
     EXPECT_THAT(CudaKernelsFor(op_case), testing::IsEmpty()) << ToString(op_case);
   }
+}
+
+// The best kernel without an option. This needs no GPU.
+std::string CudaKernelFor(OpCase op_case, std::vector<DType> types) {
+  op_case.number_types = std::move(types);
+  const PreparedCase prepared(op_case);
+  for (const Kernel& kernel : prepared.op.kernels()) {
+    if (kernel.device != DeviceKind::kCuda || !kernel.option.empty()) continue;
+    if (kernel.declines(prepared.call()).empty()) return std::string(kernel.name);
+  }
+  return "";
+}
+
+TEST(Conv2dTest, CudaKernelsByStoredTypes) {
+  const Convolution c{2, 8, 8, 4, 8, 3, 3, 1, 1};
+  if (CudaKernelsFor(c.Forward()).empty()) GTEST_SKIP() << "built without CUDA";
+  constexpr DType kF32 = DType::kF32;
+  for (const DType type : {DType::kF16, DType::kBF16}) {
+    EXPECT_EQ(CudaKernelFor(c.Forward(), {type}), "Conv2dShortCuda");
+    EXPECT_EQ(CudaKernelFor(c.Forward(), {type, kF32, type}), "Conv2dMixedCuda");
+    EXPECT_EQ(CudaKernelFor(c.ForwardAdd(), {type}), "Conv2dAddShortCuda");
+    EXPECT_EQ(CudaKernelFor(c.ForwardAdd(), {type, kF32, type, type}), "Conv2dAddMixedCuda");
+    EXPECT_EQ(CudaKernelFor(c.GradInput(), {type}), "Conv2dGradInputShortCuda");
+    EXPECT_EQ(CudaKernelFor(c.GradInput(), {kF32, type, type}), "Conv2dGradInputMixedCuda");
+    EXPECT_EQ(CudaKernelFor(c.GradWeight(), {type}), "Conv2dGradWeightShortCuda");
+    EXPECT_EQ(CudaKernelFor(c.GradWeight(), {type, type, kF32}), "Conv2dGradWeightShortCuda");
+  }
+  // Neither type of 16 bits has all numbers of the other.
+  EXPECT_EQ(CudaKernelFor(c.Forward(), {DType::kF16, DType::kBF16, kF32}), "Conv2dPlainCuda");
+  EXPECT_EQ(CudaKernelFor(c.Forward(), {kF32}), "Conv2dTf32Cuda");
+}
+
+// Few samples need little scratch: the sums of a cluster are added in shared memory.
+TEST(Conv2dTest, CudaWeightGradientsOfShortNumbersNeedLittleScratch) {
+  const auto scratch = [](const Convolution& c, DType type) {
+    OpCase op_case = c.GradWeight();
+    op_case.number_types = {type};
+    const PreparedCase prepared(op_case);
+    for (const Kernel& kernel : prepared.op.kernels()) {
+      const bool takes_it = kernel.device == DeviceKind::kCuda && kernel.option.empty() &&
+                            kernel.declines(prepared.call()).empty();
+      if (takes_it) return kernel.scratch_bytes(prepared.call(), {});
+    }
+    return size_t{0};
+  };
+  if (CudaKernelsFor(kConvolutions[0].Forward()).empty()) GTEST_SKIP() << "built without CUDA";
+  const Convolution early{10, 32, 32, 32, 32, 3, 3, 1, 1};
+  const Convolution late{10, 8, 8, 128, 128, 3, 3, 1, 1};
+  EXPECT_EQ(scratch(early, DType::kF16), 184320U);  // f32: 2,949,120
+  EXPECT_EQ(scratch(late, DType::kF16), 0U);        // f32: 5,898,240
+  EXPECT_EQ(scratch(late, DType::kF32), 5898240U);
 }
 
 TEST(Conv2dTest, WrongUseSaysWhy) {

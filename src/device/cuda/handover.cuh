@@ -31,6 +31,14 @@ class Handover {
         : "memory");
   }
 
+  // Arrives when this thread's asynchronous copies so far (cp.async) have completed, without
+  // waiting for them. Other memory accesses of the thread may become visible later.
+  __device__ void ArriveAfterCopies() {
+    asm volatile(
+        "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(SharedAddress(&state_))
+        : "memory");
+  }
+
   // Waits until phase n, counted from 0, has completed; `odd` says whether n is odd. No thread may
   // be two phases ahead.
   __device__ void Wait(bool odd) {

@@ -8,6 +8,7 @@
 #include "thimble/ops/conv2d/cuda/plain_convolution.h"
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 #include "thimble/ops/conv2d/cuda/weight_gradient.h"
+#include "thimble/ops/conv2d/cuda/weight_gradient_short.h"
 #include "thimble/ops/conv2d/geometry.h"
 
 namespace thimble {
@@ -15,6 +16,8 @@ namespace {
 
 constexpr std::string_view kTooOdd = "the tiled kernel does not support this shape";
 constexpr std::string_view kTooLarge = "a size exceeds 32 bits";
+constexpr std::string_view kNotShort = "takes two factors of the same 16-bit type only";
+constexpr std::string_view kNotMixed = "takes weights in f32 beside a factor of 16 bits only";
 
 int Narrow(int64_t number) { return static_cast<int>(number); }
 
@@ -85,12 +88,12 @@ TapGrid MakeGrid(const Conv2dGeometry& g, const AxisTaps& rows, const AxisTaps& 
   return grid;
 }
 
-std::optional<TapConvolution> Fitting(const TapConvolution& convolution) {
-  return FitsTapConvolution(convolution) ? std::optional(convolution) : std::nullopt;
+std::optional<TapConvolution> Fitting(const TapConvolution& convolution, Math math) {
+  return FitsTapConvolution(convolution, math) ? std::optional(convolution) : std::nullopt;
 }
 
 // nullopt if tiles cannot handle the shape.
-std::optional<TapConvolution> ForwardTaps(const Conv2dGeometry& g) {
+std::optional<TapConvolution> ForwardTaps(const Conv2dGeometry& g, Math math) {
   if (g.kernel_height * g.kernel_width > kMaxTaps || !CountsFit(g)) return std::nullopt;
   const bool one_tap = g.kernel_height == 1 && g.kernel_width == 1;
   if (g.stride > 16 || g.padding > 1024) return std::nullopt;
@@ -113,10 +116,10 @@ std::optional<TapConvolution> ForwardTaps(const Conv2dGeometry& g) {
   c.num_grids = 1;
   c.grids[0] = MakeGrid(g, ForwardAxis(g.out_height, g.kernel_height, g.padding),
                         ForwardAxis(g.out_width, g.kernel_width, g.padding));
-  return Fitting(c);
+  return Fitting(c, math);
 }
 
-std::optional<TapConvolution> GradInputTaps(const Conv2dGeometry& g) {
+std::optional<TapConvolution> GradInputTaps(const Conv2dGeometry& g, Math math) {
   if (g.kernel_height * g.kernel_width > kMaxTaps || !CountsFit(g)) return std::nullopt;
   if (g.stride * g.stride > kMaxResidues || g.padding > 1024) return std::nullopt;
   TapConvolution c{};
@@ -145,17 +148,19 @@ std::optional<TapConvolution> GradInputTaps(const Conv2dGeometry& g) {
     c.reach_rows = std::max(c.reach_rows, rows.reach);
     c.reach_columns = std::max(c.reach_columns, columns.reach);
   }
-  return Fitting(c);
+  return Fitting(c, math);
 }
 
-std::optional<WeightGradient> FittingWeightGradient(const Conv2dGeometry& g) {
+std::optional<WeightGradient> FittingWeightGradient(const Conv2dGeometry& g, Math math) {
   if (g.kernel_height != g.kernel_width || !CountsFit(g)) return std::nullopt;
   if (g.stride > 16 || g.padding > 1024) return std::nullopt;
   const WeightGradient gradient{
       Narrow(g.batch),      Narrow(g.height),    Narrow(g.width),        Narrow(g.channels),
       Narrow(g.out_height), Narrow(g.out_width), Narrow(g.out_channels), Narrow(g.kernel_height),
       Narrow(g.stride),     Narrow(g.padding)};
-  return FitsWeightGradient(gradient) ? std::optional(gradient) : std::nullopt;
+  const bool fits =
+      IsShort(math) ? FitsShortWeightGradient(gradient) : FitsWeightGradient(gradient);
+  return fits ? std::optional(gradient) : std::nullopt;
 }
 
 // Sizes and positions in the padded image are ints; each weight is one block of a grid.
@@ -186,35 +191,71 @@ ConstNumberArray Other(const KernelCall& call) {
   return call.inputs.size() > 2 ? ConstNumberArrayOf(call.inputs[2]) : ConstNumberArray{};
 }
 
+// How factors stored in this type are multiplied. Requires 16 bits.
+Math ShortMath(DType type) { return type == DType::kF16 ? Math::kF16 : Math::kBF16; }
+
+bool AreShort(DType one, DType other) { return IsShortNumber(one) && one == other; }
+bool AreMixed(DType weights, DType other) { return weights == DType::kF32 && IsShortNumber(other); }
+
 void RunForward(const KernelCall& call, Math math) {
-  const auto taps = ForwardTaps(Running(call, Conv2dGeometryOf));
+  const auto taps = ForwardTaps(Running(call, Conv2dGeometryOf), math);
   LaunchTapConvolution(call.stream, *taps, math,
-                       {.source = call.In<float>(0),
-                        .weights = call.In<float>(1),
-                        .other = static_cast<const float*>(Other(call).data),
-                        .result = call.Out<float>(0)});
+                       {.source = ConstNumberArrayOf(call.inputs[0]),
+                        .weights = ConstNumberArrayOf(call.inputs[1]),
+                        .other = Other(call),
+                        .result = NumberArrayOf(call.outputs[0])});
 }
 
 void RunGradInput(const KernelCall& call, Math math) {
-  const auto taps = GradInputTaps(Running(call, Conv2dGradInputGeometryOf));
+  const auto taps = GradInputTaps(Running(call, Conv2dGradInputGeometryOf), math);
   LaunchTapConvolution(call.stream, *taps, math,
-                       {.source = call.In<float>(1),
-                        .weights = call.In<float>(0),
-                        .other = nullptr,
-                        .result = call.Out<float>(0)});
+                       {.source = ConstNumberArrayOf(call.inputs[1]),
+                        .weights = ConstNumberArrayOf(call.inputs[0]),
+                        .other = {},
+                        .result = NumberArrayOf(call.outputs[0])});
 }
 
 void RunGradWeight(const KernelCall& call, Math math) {
-  const auto gradient = FittingWeightGradient(Running(call, Conv2dGradWeightGeometryOf));
-  LaunchWeightGradient(call.stream, *gradient, math, call.In<float>(0), call.In<float>(1),
-                       reinterpret_cast<float*>(call.scratch.data()),  // NOLINT: raw storage
-                       call.Out<float>(0));
+  const auto gradient = FittingWeightGradient(Running(call, Conv2dGradWeightGeometryOf), math);
+  auto* scratch = reinterpret_cast<float*>(call.scratch.data());  // NOLINT: raw storage
+  if (IsShort(math)) {
+    LaunchShortWeightGradient(call.stream, *gradient, math,
+                              {.x = ConstNumberArrayOf(call.inputs[0]),
+                               .dy = ConstNumberArrayOf(call.inputs[1]),
+                               .dw = NumberArrayOf(call.outputs[0]),
+                               .scratch = scratch});
+  } else {
+    LaunchWeightGradient(call.stream, *gradient, math, call.In<float>(0), call.In<float>(1),
+                         scratch, call.Out<float>(0));
+  }
+}
+
+std::string_view ForwardDeclines(const OpCall& call, Math math) {
+  return ForwardTaps(Conv2dGeometryOf(call).value(), math) ? "" : kTooOdd;
+}
+std::string_view GradInputDeclines(const OpCall& call, Math math) {
+  return GradInputTaps(Conv2dGradInputGeometryOf(call).value(), math) ? "" : kTooOdd;
+}
+std::string_view GradWeightDeclines(const OpCall& call, Math math) {
+  return FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(), math) ? "" : kTooOdd;
 }
 
 }  // namespace
 
+std::string_view Conv2dShortCuda::Declines(const OpCall& call) {
+  if (!AreShort(call.input_type(0), call.input_type(1))) return kNotShort;
+  return ForwardDeclines(call, Math::kF16);
+}
+void Conv2dShortCuda::Run(const KernelCall& call) {
+  RunForward(call, ShortMath(call.inputs[0].dtype));
+}
+std::string_view Conv2dMixedCuda::Declines(const OpCall& call) {
+  if (!AreMixed(call.input_type(1), call.input_type(0))) return kNotMixed;
+  return ForwardDeclines(call, Math::kF16);
+}
+
 std::string_view Conv2dTf32Cuda::Declines(const OpCall& call) {
-  return ForwardTaps(Conv2dGeometryOf(call).value()) ? "" : kTooOdd;
+  return ForwardDeclines(call, Math::kTf32);
 }
 void Conv2dTf32Cuda::Run(const KernelCall& call) { RunForward(call, Math::kTf32); }
 
@@ -232,8 +273,20 @@ void Conv2dPlainCuda::Run(const KernelCall& call) {
                      Other(call), NumberArrayOf(call.outputs[0]));
 }
 
+std::string_view Conv2dGradInputShortCuda::Declines(const OpCall& call) {
+  if (!AreShort(call.input_type(0), call.input_type(1))) return kNotShort;
+  return GradInputDeclines(call, Math::kF16);
+}
+void Conv2dGradInputShortCuda::Run(const KernelCall& call) {
+  RunGradInput(call, ShortMath(call.inputs[1].dtype));
+}
+std::string_view Conv2dGradInputMixedCuda::Declines(const OpCall& call) {
+  if (!AreMixed(call.input_type(0), call.input_type(1))) return kNotMixed;
+  return GradInputDeclines(call, Math::kF16);
+}
+
 std::string_view Conv2dGradInputTf32Cuda::Declines(const OpCall& call) {
-  return GradInputTaps(Conv2dGradInputGeometryOf(call).value()) ? "" : kTooOdd;
+  return GradInputDeclines(call, Math::kTf32);
 }
 void Conv2dGradInputTf32Cuda::Run(const KernelCall& call) { RunGradInput(call, Math::kTf32); }
 
@@ -251,12 +304,24 @@ void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
                        NumberArrayOf(call.outputs[0]));
 }
 
+std::string_view Conv2dGradWeightShortCuda::Declines(const OpCall& call) {
+  if (!AreShort(call.input_type(0), call.input_type(1))) return kNotShort;
+  return GradWeightDeclines(call, Math::kF16);
+}
+size_t Conv2dGradWeightShortCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
+  return ShortWeightGradientScratchBytes(
+      *FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(), Math::kF16));
+}
+void Conv2dGradWeightShortCuda::Run(const KernelCall& call) {
+  RunGradWeight(call, ShortMath(call.inputs[0].dtype));
+}
+
 std::string_view Conv2dGradWeightTf32Cuda::Declines(const OpCall& call) {
-  return FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value()) ? "" : kTooOdd;
+  return GradWeightDeclines(call, Math::kTf32);
 }
 size_t Conv2dGradWeightTf32Cuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
   return WeightGradientScratchBytes(
-      *FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value()));
+      *FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(), Math::kTf32));
 }
 void Conv2dGradWeightTf32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kTf32); }
 

@@ -1,5 +1,7 @@
-// GPU kernels of conv2d and its gradients. TF32 is the default, fp32 is an option; the plain
-// kernels accept any shape whose sizes fit 32 bits.
+// GPU kernels of conv2d and its gradients. TF32 is the default for floats, fp32 is an option.
+// Short: both factors are stored in the same type of 16 bits, the result in any type. Mixed: the
+// weights are floats and rounded to the 16 bits of the other factor. The plain kernels accept any
+// mix of types and any shape whose sizes fit 32 bits.
 #pragma once
 
 #include "thimble/graph/kernel.h"
@@ -8,8 +10,22 @@ namespace thimble {
 
 // TF32 rounds factors to 10 bits of mantissa where fp32 keeps 23.
 inline constexpr double kTf32Rounding = 8192;
+// Products of numbers of 16 bits are exact, but tensor cores cut off the last bits of sums.
+inline constexpr double kShortRounding = 8;
+// bf16 rounds to 7 bits of mantissa.
+inline constexpr double kMixedRounding = 65536;
 inline constexpr std::string_view kFp32Option = "fp32";
 
+struct Conv2dShortCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static constexpr double kRounding = kShortRounding;
+  static std::string_view Declines(const OpCall& call);
+  static void Run(const KernelCall& call);
+};
+struct Conv2dMixedCuda : Conv2dShortCuda {
+  static constexpr double kRounding = kMixedRounding;
+  static std::string_view Declines(const OpCall& call);
+};
 struct Conv2dTf32Cuda {
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
@@ -30,11 +46,23 @@ struct Conv2dPlainFp32Cuda : Conv2dPlainCuda {
 };
 
 // conv2d_add: the same kernels, which add when they store the result.
+struct Conv2dAddShortCuda : Conv2dShortCuda {};
+struct Conv2dAddMixedCuda : Conv2dMixedCuda {};
 struct Conv2dAddTf32Cuda : Conv2dTf32Cuda {};
 struct Conv2dAddFp32Cuda : Conv2dFp32Cuda {};
 struct Conv2dAddPlainCuda : Conv2dPlainCuda {};
 struct Conv2dAddPlainFp32Cuda : Conv2dPlainFp32Cuda {};
 
+struct Conv2dGradInputShortCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static constexpr double kRounding = kShortRounding;
+  static std::string_view Declines(const OpCall& call);
+  static void Run(const KernelCall& call);
+};
+struct Conv2dGradInputMixedCuda : Conv2dGradInputShortCuda {
+  static constexpr double kRounding = kMixedRounding;
+  static std::string_view Declines(const OpCall& call);
+};
 struct Conv2dGradInputTf32Cuda {
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
@@ -54,6 +82,13 @@ struct Conv2dGradInputPlainFp32Cuda : Conv2dGradInputPlainCuda {
   static constexpr std::string_view kOption = kFp32Option;
 };
 
+struct Conv2dGradWeightShortCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static constexpr double kRounding = kShortRounding;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
 struct Conv2dGradWeightTf32Cuda {
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);

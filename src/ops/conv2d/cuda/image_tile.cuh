@@ -1,6 +1,6 @@
 // A rectangle of pixels of an image, some of their channels, in shared memory: zeros outside the
-// image and beyond its channels. Copies are asynchronous (cp.async); when they have completed, each
-// thread rounds the values it copied to TF32.
+// image and beyond its channels. Copies are asynchronous (cp.async); when those of floats have
+// completed, each thread rounds the values it copied to TF32.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,13 +8,14 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/tensor_core.cuh"
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/ops/conv2d/cuda/factor_groups.cuh"
 
 namespace thimble {
 
 // One image, (height, width, channels).
+template <class Groups>
 struct ImageView {
-  const float* pixels;
+  Groups groups;
   int height, width, channels;
 };
 
@@ -41,50 +42,31 @@ struct TileOrigin {
 // Maximum pixels of a tile: up to here a multiplication can replace a division.
 inline constexpr int kMaxTilePixels = 1024;
 
-// Whether the number of channels is a multiple of four, so that four are copied at once, or one by
-// one.
-enum class Channels { kFours, kOdd };
-
-// Copies four floats; only the first `valid` exist, the others become zero.
-template <Channels kChannels>
-__device__ void CopyFour(float* to, const float* from, int valid) {
-  const uint32_t address = SharedAddress(to);
-  if constexpr (kChannels == Channels::kFours) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
-                 "r"(valid > 0 ? 16 : 0));
-  } else {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * i),
-                   "l"(valid > i ? from + i : from), "r"(valid > i ? 4 : 0));
-    }
-  }
-}
-
-// Waits until all copies of this thread have completed. Other threads see them after a barrier.
-__device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-
-// With a pitch of 20 or 36 floats, rows of 16 floats are in different banks if four other rows are
+// With a pitch of 20 or 36 words, rows of 16 words are in different banks if four other rows are
 // between them. Neighbouring threads take such rows to avoid bank conflicts.
 __device__ inline int RowInOtherBanks(int row) { return row / 8 * 8 + row % 2 * 4 + row % 8 / 2; }
 
 // A tile in shared memory, tile[pixel * kPitch + channel], with kDepth channels; the copies are
 // distributed over kThreads threads. Up to four of them share a pixel and alternate over its groups
-// of four channels, so that together they read 64 consecutive bytes.
-template <Channels kChannels, int kThreads, int kDepth, int kPitch>
+// of channels, so that together they read 64 consecutive bytes.
+template <class Groups, int kThreads, int kDepth, int kPitch>
 struct ImageTile {
-  static constexpr int kLanes = kDepth < 16 ? kDepth / 4 : 4;
-  static constexpr int kStride = kLanes * 4;  // channels between a thread's groups
+  using Number = typename Groups::Number;
+  static constexpr int kChannels = kDepth;
+  static constexpr int kPixelPitch = kPitch;
+  static constexpr int kGroup = Groups::kNumbers;
+  static constexpr int kLanes = kDepth < 4 * kGroup ? kDepth / kGroup : 4;
+  static constexpr int kStride = kLanes * kGroup;  // channels between a thread's groups
   static constexpr int kPixelsAtOnce = kThreads / kLanes;
   static_assert(kThreads % kLanes == 0 && kDepth % kStride == 0 && kPixelsAtOnce % 8 == 0);
 
-  __device__ static int LaneChannel(int thread) { return thread % kLanes * 4; }
+  __device__ static int LaneChannel(int thread) { return thread % kLanes * kGroup; }
   __device__ static int FirstPixel(int thread) { return RowInOtherBanks(thread / kLanes); }
 
   // Called by threads 0 to kThreads - 1. `columns` divides by the area's number of columns.
-  __device__ static void Copy(int thread, const ImageView& image, const TileOrigin& origin,
+  __device__ static void Copy(int thread, const ImageView<Groups>& image, const TileOrigin& origin,
                               const TileArea& area, const Divisor& columns, int first_channel,
-                              float* tile) {
+                              Number* tile) {
     const int channel = first_channel + LaneChannel(thread);
     const int first_row = columns.Quotient(FirstPixel(thread));
     int row = origin.row + first_row * origin.step;
@@ -92,19 +74,16 @@ struct ImageTile {
     const int end_column = origin.column + area.columns * origin.step;
     const int rows_at_once = columns.Quotient(kPixelsAtOnce);
     const int columns_at_once = (kPixelsAtOnce - rows_at_once * area.columns) * origin.step;
-    float* to = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
+    Number* to = tile + FirstPixel(thread) * kPitch + LaneChannel(thread);
 #pragma unroll 2
     for (int pixel = FirstPixel(thread); pixel < area.pixels(); pixel += kPixelsAtOnce) {
       // As unsigned, a negative number is large.
       const bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(image.height) &&
                           static_cast<unsigned>(column) < static_cast<unsigned>(image.width);
       const int valid = inside ? image.channels - channel : 0;
-      const float* from =
-          image.pixels + (valid > 0 ? (row * image.width + column) * image.channels + channel : 0);
+      const int index = (row * image.width + column) * image.channels + channel;
 #pragma unroll
-      for (int i = 0; i < kDepth; i += kStride) {
-        CopyFour<kChannels>(to + i, valid > i ? from + i : from, valid - i);
-      }
+      for (int i = 0; i < kDepth; i += kStride) image.groups.Copy(index + i, valid - i, to + i);
       to += kPixelsAtOnce * kPitch;
       row += rows_at_once * origin.step;
       column += columns_at_once;

@@ -23,6 +23,19 @@ extern template void LaunchTaps<Weights::kSourceInner>(cudaStream_t, const TapCo
 extern template void LaunchTaps<Weights::kResultInner>(cudaStream_t, const TapConvolution&, Math,
                                                        const TapArrays&);
 
+extern template void LaunchShortTaps<Weights::kSourceInner, Math::kF16>(cudaStream_t,
+                                                                        const TapConvolution&,
+                                                                        const TapArrays&);
+extern template void LaunchShortTaps<Weights::kSourceInner, Math::kBF16>(cudaStream_t,
+                                                                         const TapConvolution&,
+                                                                         const TapArrays&);
+extern template void LaunchShortTaps<Weights::kResultInner, Math::kF16>(cudaStream_t,
+                                                                        const TapConvolution&,
+                                                                        const TapArrays&);
+extern template void LaunchShortTaps<Weights::kResultInner, Math::kBF16>(cudaStream_t,
+                                                                         const TapConvolution&,
+                                                                         const TapArrays&);
+
 }  // namespace tap
 
 namespace {
@@ -39,12 +52,13 @@ void SortTaps(TapGrid& grid) {
 
 }  // namespace
 
-bool FitsTapConvolution(const TapConvolution& c) {
-  const int64_t image_floats = static_cast<int64_t>(c.height) * c.width * c.channels;
+bool FitsTapConvolution(const TapConvolution& c, Math math) {
+  const int64_t image_elements = static_cast<int64_t>(c.height) * c.width * c.channels;
   const auto fits = [&]<class T>() {
     return tap::SlotBytes<T>(c) + tap::TableBytes<T>(c) <= kMaxSharedBytes &&
-           tap::AreaOf<T>(c).pixels() < kMaxTilePixels && T::kImages * image_floats <= INT_MAX;
+           tap::AreaOf<T>(c).pixels() < kMaxTilePixels && T::kImages * image_elements <= INT_MAX;
   };
+  if (IsShort(math)) return tap::WithShortTile<Math::kF16>(c, fits);
   return tap::WithTile<Math::kTf32, Channels::kFours>(c, fits) &&
          tap::WithTile<Math::kFp32, Channels::kOdd>(c, fits);
 }
@@ -53,10 +67,19 @@ void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution
                           const TapArrays& arrays) {
   TapConvolution c = convolution;
   for (int grid = 0; grid < c.num_grids; ++grid) SortTaps(c.grids[grid]);
+  const auto launch = [&]<tap::Weights kLayout>() {
+    if (math == Math::kF16) {
+      tap::LaunchShortTaps<kLayout, Math::kF16>(stream, c, arrays);
+    } else if (math == Math::kBF16) {
+      tap::LaunchShortTaps<kLayout, Math::kBF16>(stream, c, arrays);
+    } else {
+      tap::LaunchTaps<kLayout>(stream, c, math, arrays);
+    }
+  };
   if (c.k_stride == 1) {
-    tap::LaunchTaps<tap::Weights::kSourceInner>(stream, c, math, arrays);
+    launch.template operator()<tap::Weights::kSourceInner>();
   } else {
-    tap::LaunchTaps<tap::Weights::kResultInner>(stream, c, math, arrays);
+    launch.template operator()<tap::Weights::kResultInner>();
   }
 }
 

@@ -10,13 +10,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "thimble/device/cuda/number_array.h"
 #include "thimble/ops/conv2d/cuda/math.h"
 
 namespace thimble {
 
-inline constexpr int kMaxTaps = 49;          // of one grid
-inline constexpr int kMaxResidues = 4;       // strides 1 and 2
-inline constexpr int kChannelsPerPart = 16;  // source channels processed at a time
+inline constexpr int kMaxTaps = 49;     // of one grid
+inline constexpr int kMaxResidues = 4;  // strides 1 and 2
+// Source channels are processed in parts of so many words of 32 bits.
+inline constexpr int kWordsPerPart = 16;
 
 struct Tap {
   int16_t row;     // source row, relative to the grid position's first
@@ -51,16 +53,18 @@ struct TapConvolution {
   TapGrid grids[kMaxResidues];
 };
 
+// All floats for TF32 and fp32. With factors of 16 bits, arrays of any type.
 struct TapArrays {
-  const float* source;
-  const float* weights;
-  const float* other;  // null, or added to the result
-  float* result;       // must not overlap `other`
+  ConstNumberArray source;
+  ConstNumberArray weights;
+  ConstNumberArray other;  // its data is null, or added to the result
+  NumberArray result;      // must not overlap `other`
 };
 
 // Whether a tile fits into shared memory.
-bool FitsTapConvolution(const TapConvolution& convolution);
-// Factors are rounded to TF32 or multiplied unrounded; sums are fp32. Requires that it fits.
+bool FitsTapConvolution(const TapConvolution& convolution, Math math);
+// Factors are rounded to the type in which they are multiplied; sums are fp32, rounded once when
+// they are stored. Requires that it fits.
 void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution, Math math,
                           const TapArrays& arrays);
 

@@ -1,5 +1,5 @@
-// The half of a TapConvolution that copies: source pixels and weights go from global memory through
-// registers, where they are rounded, into slots of shared memory.
+// Copies parts of floats: source pixels and weights go from global memory through registers, where
+// they are rounded, into slots of shared memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -8,6 +8,7 @@
 
 #include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/ops/conv2d/cuda/tap_fill.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
 namespace thimble::tap {
@@ -39,21 +40,20 @@ inline constexpr bool kSmallBatches = T::kThreads <= 128 && kTaps == Taps::kAny;
 
 // Copies the weights of all taps of a grid for one tile of result channels and one part, in batches
 // of taps. Each thread has its own group and some of the taps.
-template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
 struct WeightCopy {
   using W = WeightTile<T, kLayout>;
-  static constexpr int kTapsAtOnce = T::kThreads / W::kGroups;
-  static_assert(T::kThreads % W::kGroups == 0);
-  static constexpr int kGroupsInRow = W::kRowFloats / 4;
+  static constexpr int kTapsAtOnce = T::kCopiers / W::kGroups;
+  static_assert(T::kCopiers % W::kGroups == 0);
   static constexpr int kBatch = kSmallBatches<T, kTaps> ? 2 : 5;
 
   __device__ static int Row() {
-    const int row = ThreadOfRole<T>() % W::kGroups / kGroupsInRow;
+    const int row = Copier<T>() % W::kGroups / W::kGroupsInRow;
     return W::kBySource ? RowInOtherBanks(row) : row;
   }
-  __device__ static int Inner() { return ThreadOfRole<T>() % kGroupsInRow * 4; }
+  __device__ static int Inner() { return Copier<T>() % W::kGroupsInRow * 4; }
   __device__ static int Place() { return Row() * W::kRowPitch + Inner(); }
-  __device__ static int FirstTap() { return ThreadOfRole<T>() / W::kGroups; }
+  __device__ static int FirstTap() { return Copier<T>() / W::kGroups; }
   __device__ static int Batches(const TapGrid& grid) {
     return (grid.num_taps + kBatch * kTapsAtOnce - 1) / (kBatch * kTapsAtOnce);
   }
@@ -81,69 +81,23 @@ struct WeightCopy {
     for (int i = 0; i < kBatch; ++i) {
       const int tap = FirstTap() + (batch * kBatch + i) * kTapsAtOnce;
       if (tap >= grid.num_taps) break;
-      StoreFour<kMath>(tile + Place() + tap * W::kFloats, fours[i]);
+      StoreFour<T::kMath>(tile + Place() + tap * W::kWords, fours[i]);
     }
   }
 };
 
-// Records which weights each slot holds. Slots are used in turn: the last entry is the oldest.
-class SlotWeights {
- public:
-  // Returns whether the slot for a part does not hold the part's weights yet, and records that it
-  // now does.
-  __device__ bool Change(int weights, int slots) {
-    bool same = false;
-#pragma unroll
-    for (int i = kMaxSlots - 1; i >= 0; --i) {
-      same = i == slots - 1 ? weights == present_[i] : same;
-      present_[i] = i > 0 ? present_[i - 1] : weights;
-    }
-    return !same;
-  }
-
- private:
-  int present_[kMaxSlots] = {-1, -1, -1, -1};
-};
-
-// Copies the source pixels of an item, batch by batch. Their addresses are computed once for all
-// parts, in a table in shared memory.
-template <class T, Math kMath, Channels kChannels, Taps kTaps>
+// Copies the source pixels of a part, batch by batch.
+template <class T, Channels kChannels, Taps kTaps>
 struct SourceCopy {
-  static constexpr unsigned kOutside = ~0U;
-  static constexpr int kLanes = kChannelsPerPart / 4;  // threads that share a pixel
-  static constexpr int kPixelsAtOnce = T::kThreads / kLanes;
+  static constexpr int kLanes = kWordsPerPart / kGroupWords;  // threads that share a pixel
+  static constexpr int kPixelsAtOnce = T::kCopiers / kLanes;
   static constexpr int kBatch = kSmallBatches<T, kTaps> ? 4 : 7;
 
-  __device__ static int LaneChannel() { return ThreadOfRole<T>() % kLanes * 4; }
-  __device__ static int FirstPixel() { return RowInOtherBanks(ThreadOfRole<T>() / kLanes); }
+  __device__ static int LaneChannel() { return Copier<T>() % kLanes * 4; }
+  __device__ static int FirstPixel() { return RowInOtherBanks(Copier<T>() / kLanes); }
 
   __device__ static int Batches(int pixels) {
     return (pixels + kBatch * kPixelsAtOnce - 1) / (kBatch * kPixelsAtOnce);
-  }
-
-  // Floats from the item's first image to each pixel of the tile, or kOutside.
-  __device__ static void Locate(const TapConvolution& c, const TileArea& area, const Item& item,
-                                unsigned* offsets) {
-    const TapGrid& grid = c.grids[item.grid];
-    const int scale = c.step * c.load_step;
-    const unsigned columns = static_cast<unsigned>(area.columns);
-    const unsigned pixels = static_cast<unsigned>(area.pixels());
-    SyncCopiers<T>();  // no thread reads the table any more
-    for (unsigned i = threadIdx.x % T::kThreads; i < T::kImages * pixels; i += T::kThreads) {
-      const int image = static_cast<int>(i / pixels);
-      const unsigned pixel = i % pixels;
-      const int row =
-          grid.first_row + item.row * scale + static_cast<int>(pixel / columns) * c.load_step;
-      const int column =
-          grid.first_column + item.column * scale + static_cast<int>(pixel % columns) * c.load_step;
-      // As unsigned, a negative number is large.
-      const bool inside = static_cast<unsigned>(row) < static_cast<unsigned>(c.height) &&
-                          static_cast<unsigned>(column) < static_cast<unsigned>(c.width) &&
-                          item.image + image < c.batch;
-      const int offset = ((image * c.height + row) * c.width + column) * c.channels;
-      offsets[i] = inside ? static_cast<unsigned>(offset) : kOutside;
-    }
-    SyncCopiers<T>();
   }
 
   float4 fours[kBatch];
@@ -169,58 +123,58 @@ struct SourceCopy {
     for (int i = 0; i < kBatch; ++i) {
       const int pixel = first + i * kPixelsAtOnce;
       if (pixel >= pixels) break;
-      StoreFour<kMath>(tile + pixel * kPitch + LaneChannel(), fours[i]);
+      StoreFour<T::kMath>(tile + pixel * kPitch + LaneChannel(), fours[i]);
     }
   }
 };
 
-// Fills slots with the block's parts. The first batches of both factors, which are all batches for
+// How the parts of floats are copied. The first batches of both factors, which are all batches for
 // a window, are loaded before the slot has to be empty.
-template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
-__device__ void FillSlots(const TapConvolution& c, int slots, const float* source,
-                          const float* weights, float* shared, Handovers& handovers) {
-  const Items<T> items(c);
-  const TileArea area = AreaOf<T>(c);
-  const int pixels = T::kImages * area.pixels();
-  const int slot_floats = SlotFloats<T>(c);
-  const int64_t image_floats = static_cast<int64_t>(c.height) * c.width * c.channels;
-  unsigned* offsets = reinterpret_cast<unsigned*>(shared + slots * slot_floats);
-  SlotWeights slot_weights;
-  SourceCopy<T, kMath, kChannels, kTaps> source_copy;
-  WeightCopy<T, kMath, kChannels, kLayout, kTaps> weight_copy;
-  Part<T> part(c, items);
-  int count = 0;
-  for (bool more = true; more; more = part.Advance(c, items, slots), ++count) {
-    const Item& item = part.item;
-    const TapGrid& grid = c.grids[item.grid];
-    float* tile = shared + part.slot * slot_floats;
-    float* weight_tile = tile + pixels * kPitch;
-    const float* images = source + item.image * image_floats;
-    if (part.channel == 0 && grid.num_taps > 0) source_copy.Locate(c, area, item, offsets);
-    const int source_batches = grid.num_taps > 0 ? source_copy.Batches(pixels) : 0;
-    const int weight_batches =
-        slot_weights.Change(part.Weights(c), slots) ? weight_copy.Batches(grid) : 0;
-    const auto load_source = [&](int batch) {
-      source_copy.Load(c, pixels, offsets, images, part.channel, batch);
-    };
-    const auto load_weights = [&](int batch) {
-      weight_copy.Load(c, grid, weights, item.result, part.channel, batch);
-    };
-    if (source_batches > 0) load_source(0);
-    if (weight_batches > 0) load_weights(0);
-    if (count >= slots) handovers.empty[part.slot].Wait(!part.odd);
-    if (source_batches > 0) source_copy.Store(pixels, 0, tile);
-    if (weight_batches > 0) weight_copy.Store(grid, 0, weight_tile);
-    for (int batch = 1; batch < source_batches; ++batch) {
-      load_source(batch);
-      source_copy.Store(pixels, batch, tile);
-    }
-    for (int batch = 1; batch < weight_batches; ++batch) {
-      load_weights(batch);
-      weight_copy.Store(grid, batch, weight_tile);
-    }
-    handovers.full[part.slot].Arrive();
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
+class FloatParts {
+ public:
+  __device__ FloatParts(const TapConvolution& c, const TapArrays& arrays)
+      : c_(c),
+        source_(static_cast<const float*>(arrays.source.data)),
+        weights_(static_cast<const float*>(arrays.weights.data)) {}
+
+  __device__ void Begin(const PartPlace<T>& place) {
+    source_batches_ = place.grid().num_taps > 0 ? source_copy_.Batches(place.pixels) : 0;
+    weight_batches_ = place.other_weights ? weight_copy_.Batches(place.grid()) : 0;
+    if (source_batches_ > 0) LoadSource(place, 0);
+    if (weight_batches_ > 0) LoadWeights(place, 0);
   }
-}
+  __device__ void Finish(const PartPlace<T>& place, float* tile, float* weight_tile) {
+    if (source_batches_ > 0) source_copy_.Store(place.pixels, 0, tile);
+    if (weight_batches_ > 0) weight_copy_.Store(place.grid(), 0, weight_tile);
+    for (int batch = 1; batch < source_batches_; ++batch) {
+      LoadSource(place, batch);
+      source_copy_.Store(place.pixels, batch, tile);
+    }
+    for (int batch = 1; batch < weight_batches_; ++batch) {
+      LoadWeights(place, batch);
+      weight_copy_.Store(place.grid(), batch, weight_tile);
+    }
+  }
+  __device__ void Arrive(Handover& full) const { full.Arrive(); }
+
+ private:
+  __device__ void LoadSource(const PartPlace<T>& place, int batch) {
+    source_copy_.Load(c_, place.pixels, place.offsets, source_ + place.first_element(),
+                      place.part.channel, batch);
+  }
+  __device__ void LoadWeights(const PartPlace<T>& place, int batch) {
+    weight_copy_.Load(c_, place.grid(), weights_, place.part.item.result, place.part.channel,
+                      batch);
+  }
+
+  const TapConvolution& c_;
+  const float* source_;
+  const float* weights_;
+  SourceCopy<T, kChannels, kTaps> source_copy_;
+  WeightCopy<T, kChannels, kLayout, kTaps> weight_copy_;
+  int source_batches_ = 0;
+  int weight_batches_ = 0;
+};
 
 }  // namespace thimble::tap

@@ -11,42 +11,48 @@
 #include "thimble/ops/conv2d/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 #include "thimble/ops/conv2d/cuda/tap_copy.cuh"
+#include "thimble/ops/conv2d/cuda/tap_copy_short.cuh"
 #include "thimble/ops/conv2d/cuda/tap_multiply.cuh"
+#include "thimble/ops/conv2d/cuda/tap_store.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
 namespace thimble::tap {
 
 // Blocks per multiprocessor: as many as the registers allow.
 template <class T, Taps kTaps>
-inline constexpr int kMostBlocks = T::kThreads > 128        ? 1
-                                   : kTaps == Taps::kWindow ? 2
-                                                            : 3;
+inline constexpr int kMostBlocks = T::kThreads > 128                     ? 1
+                                   : kTaps == Taps::kWindow || T::kShort ? 2
+                                                                         : 3;
 
-template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
-__global__ void __launch_bounds__(2 * T::kThreads, kMostBlocks<T, kTaps>)
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
+__global__ void __launch_bounds__(T::kThreads + T::kCopiers, kMostBlocks<T, kTaps>)
     TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots, TapArrays arrays) {
+  using Parts = std::conditional_t<T::kShort, ShortParts<T, kLayout>,
+                                   FloatParts<T, kChannels, kLayout, kTaps>>;
+  using Results =
+      std::conditional_t<T::kShort, ShortResults<T, kTaps>, FloatResults<T, kChannels, kTaps>>;
   extern __shared__ float shared[];
   __shared__ Handovers handovers;
   handovers.Make<T>();
   if (threadIdx.x >= T::kThreads) {
-    FillSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, arrays.source, arrays.weights, shared,
-                                                   handovers);
+    FillSlots<T>(c, slots, Parts(c, arrays), shared, handovers);
   } else {
-    DrainSlots<T, kMath, kChannels, kLayout, kTaps>(c, slots, shared, arrays, handovers);
+    DrainSlots<T, kLayout, kTaps>(c, slots, shared, Results(c, arrays), handovers);
   }
 }
 
 // The number of slots, at most `fitting`. If an item has few parts, each keeps its slot, and its
 // weights stay there.
-inline int SlotsFor(const TapConvolution& c, int fitting) {
+template <class T>
+int SlotsFor(const TapConvolution& c, int fitting) {
   const int slots = std::clamp(fitting, 1, kMaxSlots);
-  const int parts = std::max(1, (c.channels + kChannelsPerPart - 1) / kChannelsPerPart);
+  const int parts = std::max(1, (c.channels + T::kPartChannels - 1) / T::kPartChannels);
   return parts <= slots ? slots / parts * parts : slots;
 }
 
-template <class T, Math kMath, Channels kChannels, Weights kLayout, Taps kTaps>
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
 void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
-  const auto kernel = TapConvolutionKernel<T, kMath, kChannels, kLayout, kTaps>;
+  const auto kernel = TapConvolutionKernel<T, kChannels, kLayout, kTaps>;
   const int items = Items<T>(c).count;
   if (items == 0) return;
   struct Device {
@@ -76,9 +82,9 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
   };
   int at_once = kMostBlocks<T, kTaps>;
   while (at_once > 1 && slots_with(at_once) < 2) --at_once;
-  const int slots = SlotsFor(c, slots_with(at_once));
+  const int slots = SlotsFor<T>(c, slots_with(at_once));
   const int blocks = std::min(items, at_once * device.multiprocessors);
-  kernel<<<static_cast<unsigned>(blocks), 2 * T::kThreads,
+  kernel<<<static_cast<unsigned>(blocks), T::kThreads + T::kCopiers,
            static_cast<size_t>(slots * slot_bytes + table_bytes), stream>>>(c, slots, arrays);
   THIMBLE_CUDA_LAUNCHED();
 }
@@ -94,65 +100,127 @@ inline bool IsWindow(const TapConvolution& c) {
 }
 
 // Tiles by width of the grid and number of channels, not larger than either.
-using Wide16 = Tile<1, 16, 16, 16, 4, 1>;
-using Wide32 = Tile<1, 8, 16, 32, 2, 2>;
-using Pair16 = Tile<2, 4, 8, 16, 4, 1>;
-using Pair32 = Tile<2, 4, 8, 32, 2, 2>;
-// Larger tiles, if weights have to be copied again for each tile.
-using LargeWide32 = Tile<1, 16, 16, 32, 4, 2>;
-using LargeFour32 = Tile<4, 8, 8, 32, 4, 2>;
-using LargeStep32 = Tile<4, 4, 8, 32, 4, 2>;
-// Small tiles, for windows with so few pixels that a large GPU has a multiprocessor per tile.
-using SmallWide32 = Tile<1, 4, 16, 32, 4, 2>;
-using SmallPair32 = Tile<2, 4, 8, 32, 4, 2>;
+template <Math kMath>
+struct Tiles {
+  using Wide16 = Tile<kMath, 1, 16, 16, 16, 4, 1>;
+  using Wide32 = Tile<kMath, 1, 8, 16, 32, 2, 2>;
+  using Pair16 = Tile<kMath, 2, 4, 8, 16, 4, 1>;
+  using Pair32 = Tile<kMath, 2, 4, 8, 32, 2, 2>;
+  // Larger tiles, if weights have to be copied again for each tile.
+  static constexpr int kCopiers = IsShort(kMath) ? 128 : 256;
+  using LargeWide32 = Tile<kMath, 1, 16, 16, 32, 4, 2, kCopiers>;
+  using LargeWide64 = Tile<kMath, 1, 16, 16, 64, 4, 2, kCopiers>;
+  using LargeFour32 = Tile<kMath, 4, 8, 8, 32, 4, 2, kCopiers>;
+  using LargeFour64 = Tile<kMath, 4, 8, 8, 64, 4, 2, kCopiers>;
+  using LargeStep32 = Tile<kMath, 4, 4, 8, 32, 4, 2, kCopiers>;
+  // Small tiles, for windows with so few pixels that a large GPU has a multiprocessor per tile.
+  using SmallWide32 = Tile<kMath, 1, 4, 16, 32, 4, 2, kCopiers>;
+  using SmallPair32 = Tile<kMath, 2, 4, 8, 32, 4, 2, kCopiers>;
+};
 inline constexpr int kFewItems = 128;
-template <class T>
+template <class T, class Of = Tiles<T::kMath>>
 inline constexpr bool kForWindows =
-    std::is_same_v<T, SmallWide32> || std::is_same_v<T, SmallPair32>;
+    std::is_same_v<T, typename Of::SmallWide32> || std::is_same_v<T, typename Of::SmallPair32> ||
+    std::is_same_v<T, typename Of::LargeWide64> || std::is_same_v<T, typename Of::LargeFour64>;
+
+// Whether the weights of all parts stay in the slots.
+template <Math kMath>
+bool HasFewWeights(const TapConvolution& c) {
+  constexpr int kFewWeights = 2 * kWordsPerPart * kWindow * kWindow;
+  const int words = c.channels / Tiles<kMath>::Wide32::kNumbersPerWord;
+  return int64_t{MostTaps(c)} * words <= kFewWeights;
+}
 
 // Calls visit.template operator()<T>() for the tile of this convolution.
 template <Math kMath, Channels kChannels, class Visit>
 auto WithTile(const TapConvolution& c, const Visit& visit) {
+  using Of = Tiles<kMath>;
   const bool wide = c.grids[0].columns > 8 && c.step == 1;
   if (c.out_channels <= 16) {
-    return wide ? visit.template operator()<Wide16>() : visit.template operator()<Pair16>();
+    return wide ? visit.template operator()<typename Of::Wide16>()
+                : visit.template operator()<typename Of::Pair16>();
   }
   if constexpr (kMath == Math::kTf32 && kChannels == Channels::kFours) {
-    constexpr int kFewWeights = 2 * kChannelsPerPart * kWindow * kWindow;
-    const bool few = int64_t{MostTaps(c)} * c.channels <= kFewWeights;
+    const bool few = HasFewWeights<kMath>(c);
     if (IsWindow(c) && !few) {
-      if (wide && Items<SmallWide32>(c).count <= kFewItems) {
-        return visit.template operator()<SmallWide32>();
+      if (wide && Items<typename Of::SmallWide32>(c).count <= kFewItems) {
+        return visit.template operator()<typename Of::SmallWide32>();
       }
-      if (!wide && Items<SmallPair32>(c).count <= kFewItems) {
-        return visit.template operator()<SmallPair32>();
+      if (!wide && Items<typename Of::SmallPair32>(c).count <= kFewItems) {
+        return visit.template operator()<typename Of::SmallPair32>();
       }
     }
-    if (wide && !few) return visit.template operator()<LargeWide32>();
-    if (!wide && c.step == 1) return visit.template operator()<LargeFour32>();
-    if (c.step == 2 && !few) return visit.template operator()<LargeStep32>();
+    if (wide && !few) return visit.template operator()<typename Of::LargeWide32>();
+    if (!wide && c.step == 1) return visit.template operator()<typename Of::LargeFour32>();
+    if (c.step == 2 && !few) return visit.template operator()<typename Of::LargeStep32>();
   }
-  return wide ? visit.template operator()<Wide32>() : visit.template operator()<Pair32>();
+  return wide ? visit.template operator()<typename Of::Wide32>()
+              : visit.template operator()<typename Of::Pair32>();
 }
 
-// One half of LaunchTapConvolution, by layout of the weights: each half is its own translation
-// unit.
+// Whether tiles of 64 result channels take less time than the same of 32: they do twice the work
+// with fewer loads, but leave more of the GPU idle in the last round and beyond the last channel.
+template <class Large, class Small>
+bool PreferLarge(const TapConvolution& c) {
+  constexpr int kMultiprocessors = 132;  // of a large GPU
+  const auto rounds = []<class T>(const Items<T>& items) {
+    return int64_t{(items.count + kMultiprocessors - 1) / kMultiprocessors};
+  };
+  return c.out_channels > 32 && 8 * rounds(Items<Large>(c)) <= 5 * rounds(Items<Small>(c));
+}
+
+// The same for factors of 16 bits.
+template <Math kMath, class Visit>
+auto WithShortTile(const TapConvolution& c, const Visit& visit) {
+  using Of = Tiles<kMath>;
+  const bool wide = c.grids[0].columns > 8 && c.step == 1;
+  if (c.out_channels <= 16) {
+    return wide ? visit.template operator()<typename Of::Wide16>()
+                : visit.template operator()<typename Of::Pair16>();
+  }
+  const bool window = IsWindow(c);
+  if (window && wide && Items<typename Of::SmallWide32>(c).count <= kFewItems) {
+    return visit.template operator()<typename Of::SmallWide32>();
+  }
+  if (window && !wide && Items<typename Of::SmallPair32>(c).count <= kFewItems) {
+    return visit.template operator()<typename Of::SmallPair32>();
+  }
+  const bool few = HasFewWeights<kMath>(c);
+  if (wide && !few) {
+    return window && PreferLarge<typename Of::LargeWide64, typename Of::LargeWide32>(c)
+               ? visit.template operator()<typename Of::LargeWide64>()
+               : visit.template operator()<typename Of::LargeWide32>();
+  }
+  if (!wide && c.step == 1) {
+    return window && !few && PreferLarge<typename Of::LargeFour64, typename Of::LargeFour32>(c)
+               ? visit.template operator()<typename Of::LargeFour64>()
+               : visit.template operator()<typename Of::LargeFour32>();
+  }
+  if (c.step == 2 && !few) return visit.template operator()<typename Of::LargeStep32>();
+  return wide ? visit.template operator()<typename Of::Wide32>()
+              : visit.template operator()<typename Of::Pair32>();
+}
+
+// Launches the kernel of a tile for this kind of taps.
+template <class T, Channels kChannels, Weights kLayout>
+void LaunchTile(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
+  constexpr bool kWhole = T::kShort || (T::kMath == Math::kTf32 && kChannels == Channels::kFours);
+  if constexpr (kWhole && (T::kBlocksM >= kWindow || kForWindows<T>)) {
+    if (IsWindow(c)) {
+      Launch<T, kChannels, kLayout, Taps::kWindow>(stream, c, arrays);
+      return;
+    }
+  }
+  if constexpr (!kForWindows<T>) Launch<T, kChannels, kLayout, Taps::kAny>(stream, c, arrays);
+}
+
+// LaunchTapConvolution by layout of the weights, for floats and for factors of 16 bits: each is its
+// own translation unit.
 template <Weights kLayout>
 void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const TapArrays& arrays) {
   const auto launch = [&]<Math kMath, Channels kChannels>() {
-    WithTile<kMath, kChannels>(c, [&]<class T>() {
-      constexpr bool kMayBeWindow = kMath == Math::kTf32 && kChannels == Channels::kFours &&
-                                    (T::kBlocksM >= kWindow || kForWindows<T>);
-      if constexpr (kMayBeWindow) {
-        if (IsWindow(c)) {
-          Launch<T, kMath, kChannels, kLayout, Taps::kWindow>(stream, c, arrays);
-          return;
-        }
-      }
-      if constexpr (!kForWindows<T>) {
-        Launch<T, kMath, kChannels, kLayout, Taps::kAny>(stream, c, arrays);
-      }
-    });
+    WithTile<kMath, kChannels>(
+        c, [&]<class T>() { LaunchTile<T, kChannels, kLayout>(stream, c, arrays); });
   };
   const bool fours = c.channels % 4 == 0 && c.out_channels % 4 == 0;
   if (math == Math::kFp32) {
@@ -162,6 +230,12 @@ void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const T
   } else {
     launch.template operator()<Math::kTf32, Channels::kOdd>();
   }
+}
+
+template <Weights kLayout, Math kMath>
+void LaunchShortTaps(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
+  WithShortTile<kMath>(
+      c, [&]<class T>() { LaunchTile<T, Channels::kFours, kLayout>(stream, c, arrays); });
 }
 
 }  // namespace thimble::tap

@@ -13,9 +13,9 @@
 
 namespace thimble::tap {
 
-// Floats between neighbouring pixels in shared memory: eight rows of four floats are then in
+// Words between neighbouring pixels in shared memory: eight rows of four words are then in
 // different banks.
-inline constexpr int kPitch = kChannelsPerPart + 4;
+inline constexpr int kPitch = kWordsPerPart + 4;
 inline constexpr int kMaxSlots = 4;
 
 // Layout of the weights, in global and shared memory: weights of neighbouring source or of
@@ -32,16 +32,24 @@ struct TilePixel {
   int image, row, column;
 };
 
-template <int kImages_, int kRows_, int kColumns_, int kChannels_, int kWarpsM_, int kWarpsN_>
+// kWarpsM by kWarpsN warps multiply and kCopiers threads copy. Factors of 16 bits are copied
+// without passing registers, which takes fewer threads.
+template <Math kMath_, int kImages_, int kRows_, int kColumns_, int kChannels_, int kWarpsM_,
+          int kWarpsN_, int kCopiers_ = 32 * kWarpsM_* kWarpsN_>
 struct Tile {
+  static constexpr Math kMath = kMath_;
+  using Number = Factor<kMath>;
+  static constexpr bool kShort = IsShort(kMath);
+  static constexpr int kNumbersPerWord = kShort ? 2 : 1;
+  static constexpr int kPartChannels = kWordsPerPart * kNumbersPerWord;  // of the source
   static constexpr int kImages = kImages_;
   static constexpr int kRows = kRows_;  // positions of each image
   static constexpr int kColumns = kColumns_;
   static constexpr int kPixels = kImages * kRows * kColumns;
   static constexpr int kChannels = kChannels_;  // of the result
   static constexpr int kWarpsN = kWarpsN_;
-  static constexpr int kThreads =
-      32 * kWarpsM_ * kWarpsN_;  // threads that multiply; as many others copy
+  static constexpr int kThreads = 32 * kWarpsM_ * kWarpsN_;  // that multiply
+  static constexpr int kCopiers = kCopiers_;
   static constexpr int kWarpPixels = kPixels / kWarpsM_;
   static constexpr int kWarpChannels = kChannels / kWarpsN_;
   static constexpr int kBlocksM = kWarpPixels / 16;
@@ -59,22 +67,20 @@ struct Tile {
   }
 };
 
-// Index of a thread among those that multiply, or among those that copy.
+// Index of a thread among those that copy.
 template <class T>
-__device__ int ThreadOfRole() {
-  return static_cast<int>(threadIdx.x % T::kThreads);
+__device__ int Copier() {
+  return static_cast<int>(threadIdx.x) - T::kThreads;
 }
-template <class T>
-__device__ int WarpOfRole() {
-  return ThreadOfRole<T>() / 32;
-}
+// Index of a warp among those that multiply.
+__device__ inline int Multiplier() { return static_cast<int>(threadIdx.x) / 32; }
 
 // A barrier for the threads of one role.
 inline constexpr int kRoleBarrier = 1;  // 0 is __syncthreads
 
 template <class T>
 __device__ void SyncCopiers() {
-  asm volatile("bar.sync %0, %1;" ::"n"(kRoleBarrier), "n"(T::kThreads) : "memory");
+  asm volatile("bar.sync %0, %1;" ::"n"(kRoleBarrier), "n"(T::kCopiers) : "memory");
 }
 
 // Barriers with which copying and multiplying threads pass slots to each other.
@@ -86,7 +92,7 @@ struct Handovers {
   __device__ void Make() {
     if (threadIdx.x == 0) {
       for (int slot = 0; slot < kMaxSlots; ++slot) {
-        full[slot].Make(T::kThreads);
+        full[slot].Make(T::kCopiers);
         empty[slot].Make(T::kThreads);
       }
     }
@@ -109,28 +115,32 @@ __host__ __device__ inline int MostTaps(const TapConvolution& c) {
 }
 
 // The weights of one tap in shared memory: rows of source channels for each result channel, or rows
-// of result channels for each source channel, four of which are then in different banks.
+// of result channels for each source channel. Four such rows of floats, which are loaded word by
+// word, or eight groups of them are then in different banks.
 template <class T, Weights kLayout>
 struct WeightTile {
   static constexpr bool kBySource = kLayout == Weights::kSourceInner;
-  static constexpr int kRows = kBySource ? T::kChannels : kChannelsPerPart;
-  static constexpr int kRowFloats = kBySource ? kChannelsPerPart : T::kChannels;
-  static constexpr int kRowPitch = kBySource ? kPitch : T::kChannels + 8;
-  static constexpr int kFloats = kRows * kRowPitch;
-  static constexpr int kGroups = kRows * kRowFloats / 4;  // of four floats
+  static constexpr int kRows = kBySource ? T::kChannels : T::kPartChannels;
+  static constexpr int kRowWords = kBySource ? kWordsPerPart : T::kChannels / T::kNumbersPerWord;
+  static constexpr int kRowPitch = kBySource   ? kPitch
+                                   : T::kShort ? kRowWords + kGroupWords
+                                               : kRowWords + 8;
+  static constexpr int kWords = kRows * kRowPitch;
+  static constexpr int kGroupsInRow = kRowWords / kGroupWords;
+  static constexpr int kGroups = kRows * kGroupsInRow;
 };
 
 // Shared memory of a slot: source pixels and weights of a part.
 template <class T>
-__host__ __device__ int SlotFloats(const TapConvolution& c) {
-  constexpr int kWeights = std::max(WeightTile<T, Weights::kSourceInner>::kFloats,
-                                    WeightTile<T, Weights::kResultInner>::kFloats);
+__host__ __device__ int SlotWords(const TapConvolution& c) {
+  constexpr int kWeights = std::max(WeightTile<T, Weights::kSourceInner>::kWords,
+                                    WeightTile<T, Weights::kResultInner>::kWords);
   return T::kImages * AreaOf<T>(c).pixels() * kPitch + MostTaps(c) * kWeights;
 }
 
 template <class T>
 size_t SlotBytes(const TapConvolution& c) {
-  return static_cast<size_t>(SlotFloats<T>(c)) * sizeof(float);
+  return static_cast<size_t>(SlotWords<T>(c)) * sizeof(float);
 }
 // Shared memory of the table with the addresses of an item's pixels.
 template <class T>
@@ -188,12 +198,12 @@ struct Part {
       : index(static_cast<int>(blockIdx.x)), item(items.At(c, index)) {}
 
   __device__ bool Last(const TapConvolution& c) const {
-    return channel + kChannelsPerPart >= c.channels || c.grids[item.grid].num_taps == 0;
+    return channel + T::kPartChannels >= c.channels || c.grids[item.grid].num_taps == 0;
   }
   // The same number for parts with the same weights.
   __device__ int Weights(const TapConvolution& c) const {
-    const int parts = (c.channels + kChannelsPerPart - 1) / kChannelsPerPart;
-    return (item.result / T::kChannels * parts + channel / kChannelsPerPart) * kMaxResidues +
+    const int parts = (c.channels + T::kPartChannels - 1) / T::kPartChannels;
+    return (item.result / T::kChannels * parts + channel / T::kPartChannels) * kMaxResidues +
            item.grid;
   }
   // Advances to the next part. Returns whether there is one.
@@ -203,7 +213,7 @@ struct Part {
       odd = !odd;
     }
     if (!Last(c)) {
-      channel += kChannelsPerPart;
+      channel += T::kPartChannels;
       return true;
     }
     channel = 0;

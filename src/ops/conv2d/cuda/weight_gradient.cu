@@ -9,7 +9,9 @@
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/image_tile.cuh"
+#include "thimble/ops/conv2d/cuda/sum_rows.cuh"
 #include "thimble/ops/conv2d/cuda/weight_gradient.h"
+#include "thimble/ops/conv2d/cuda/weight_gradient_tiling.cuh"
 
 namespace thimble {
 namespace {
@@ -17,67 +19,11 @@ namespace {
 // Floats between neighbouring pixels in shared memory: eight floats of four alternate pixels are
 // then in different banks.
 constexpr int kPitch = 36;
-// Blocks that a large GPU runs at once; the split of the batch depends only on this and the shape.
-constexpr int kTargetBlocks = 264;
-constexpr size_t kMaxSharedBytes = size_t{160} << 10;
-// Groups of channels are the second and third dimension of a grid, which have this limit.
-constexpr int kMaxGroups = 65535;
-
-template <Math kMath_, Channels kChannels_, int kTaps_, int kBlocksM_, int kBlocksN_>
-struct Config {
-  static constexpr Math kMath = kMath_;
-  static constexpr Channels kChannels = kChannels_;
-  static constexpr int kTaps = kTaps_;               // in a row, and rows
-  static constexpr int kBlocksM = kBlocksM_;         // of 16 output channels
-  static constexpr int kBlocksN = kBlocksN_;         // of 8 input channels
-  static constexpr int kTurns = kTaps == 1 ? 4 : 2;  // warps that share a row of taps
-  static constexpr int kThreads = 32 * kTaps * kTurns;
-  static constexpr int kOut = 16 * kBlocksM;
-  static constexpr int kIn = 8 * kBlocksN;
-  // Sums of one warp, for the exchange between those that share a row.
-  static constexpr int kSums = kTaps * kBlocksM * kBlocksN * 4;
-};
-
-// How the output pixels of an image are divided into tiles.
-struct Tiling {
-  int rows, columns;  // output pixels of a tile; columns are 8 << column_bits
-  int column_bits;
-  int down, across;           // tiles of an image
-  int tiles;                  // of the batch
-  int splits;                 // of the tiles, into ranges whose sizes differ by at most one
-  int out_groups, in_groups;  // blocks of channels
-  TileArea area;              // pixels of x that a tile reaches
-  Divisor columns_of_dy{1}, columns_of_x{1};
-};
-
-Tiling TilingOf(const WeightGradient& g, int out, int in) {
-  Tiling t{};
-  // Windows with larger strides reach further, so fewer of them fit.
-  const int widest = g.stride == 1 ? 32 : 16;
-  t.columns = std::min(widest, g.out_width > 16 ? 32 : g.out_width > 8 ? 16 : 8);
-  t.column_bits = t.columns == 32 ? 2 : t.columns == 16 ? 1 : 0;
-  t.rows = t.columns == widest ? 4 : 8;
-  t.down = (g.out_height + t.rows - 1) / t.rows;
-  t.across = (g.out_width + t.columns - 1) / t.columns;
-  t.tiles = g.batch * t.down * t.across;
-  t.out_groups = (g.out_channels + out - 1) / out;
-  t.in_groups = (g.channels + in - 1) / in;
-  t.splits = std::clamp(kTargetBlocks / (t.out_groups * t.in_groups), 1, std::max(1, t.tiles));
-  t.area = {(t.rows - 1) * g.stride + g.kernel, (t.columns - 1) * g.stride + g.kernel};
-  t.columns_of_dy = Divisor(t.columns);
-  t.columns_of_x = Divisor(t.area.columns);
-  return t;
-}
 
 size_t SharedBytes(const Tiling& t, size_t exchange_floats) {
   const size_t tile_floats = static_cast<size_t>(t.rows * t.columns + t.area.pixels()) * kPitch;
   return std::max(2 * tile_floats, exchange_floats) * sizeof(float);
 }
-
-template <class C>
-struct WarpSums {
-  float values[C::kTaps][C::kBlocksM][C::kBlocksN][4] = {};
-};
 
 __device__ void LoadTwo(const float* from, uint32_t& first, uint32_t& second) {
   const uint2 two = *reinterpret_cast<const uint2*>(from);
@@ -115,7 +61,7 @@ __device__ void MultiplyTf32(const float* dy, const float* x, int stride, WarpSu
     for (int tap = 0; tap < C::kTaps; ++tap) {
       const TensorCoreB b{{pixels[tap], pixels[tap + (kStride == 1 ? 1 : C::kTaps)]}};
 #pragma unroll
-      for (int m = 0; m < C::kBlocksM; ++m) MultiplyAdd(a[m], b, sums.values[tap][m][n]);
+      for (int m = 0; m < C::kBlocksM; ++m) MultiplyAdd<float>(a[m], b, sums.values[tap][m][n]);
     }
   }
 }
@@ -227,29 +173,14 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   const int turn = thread / 32 % C::kTurns;
   const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
-  const auto first_tile = [&](unsigned split) {
-    return static_cast<int>(static_cast<int64_t>(split) * t.tiles / t.splits);
-  };
-  const int first = first_tile(blockIdx.x);
-  const int end = first_tile(blockIdx.x + 1);
+  const int first = t.FirstTile(blockIdx.x);
+  const int end = t.FirstTile(blockIdx.x + 1);
 
-  using DyTile = ImageTile<C::kChannels, C::kThreads, C::kOut, kPitch>;
-  using XTile = ImageTile<C::kChannels, C::kThreads, C::kIn, kPitch>;
+  using Groups = FloatGroups<C::kChannels>;
+  using DyTile = ImageTile<Groups, C::kThreads, C::kOut, kPitch>;
+  using XTile = ImageTile<Groups, C::kThreads, C::kIn, kPitch>;
   const auto copy = [&](int tile, float* to) {
-    const auto across = static_cast<unsigned>(t.across);
-    const auto down = static_cast<unsigned>(t.down);
-    const unsigned tile_row = static_cast<unsigned>(tile) / across;
-    const int column =
-        static_cast<int>(static_cast<unsigned>(tile) - tile_row * across) * t.columns;
-    const int image = static_cast<int>(tile_row / down);
-    const int line = static_cast<int>(tile_row % down) * t.rows;
-    const int64_t dy_image = static_cast<int64_t>(g.out_height) * g.out_width * g.out_channels;
-    const int64_t x_image = static_cast<int64_t>(g.height) * g.width * g.channels;
-    DyTile::Copy(thread, {dy + image * dy_image, g.out_height, g.out_width, g.out_channels},
-                 {line, column, 1}, dy_area, t.columns_of_dy, first_out, to);
-    XTile::Copy(thread, {x + image * x_image, g.height, g.width, g.channels},
-                {line * g.stride - g.padding, column * g.stride - g.padding, 1}, t.area,
-                t.columns_of_x, first_in, to + dy_floats);
+    CopyTile<DyTile, XTile>(g, t, tile, Groups{x}, Groups{dy}, to);
   };
 
   WarpSums<C> sums;
@@ -275,59 +206,6 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   if (turn > 0) return;
   const int64_t elements = static_cast<int64_t>(g.out_channels) * C::kTaps * C::kTaps * g.channels;
   StoreSums<C>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements);
-}
-
-// sum[i] of `count` rows of `elements` floats. A block has kWidth columns; it sums kHeight strands
-// of rows, then adds the strands as a tree.
-constexpr int kSumThreads = 256;
-// From this many rows on, a block has many strands and few columns.
-constexpr int kManyRows = 80;
-
-template <class Vector>
-__device__ Vector Plus(const Vector& a, const Vector& b);
-template <>
-__device__ float Plus(const float& a, const float& b) {
-  return a + b;
-}
-template <>
-__device__ float4 Plus(const float4& a, const float4& b) {
-  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
-}
-
-template <int kHeight, class Vector>
-__global__ void __launch_bounds__(kSumThreads)
-    SumRowsKernel(const Vector* rows, int count, int64_t elements, Vector* sum) {
-  constexpr int kWidth = kSumThreads / kHeight;
-  __shared__ Vector strands[kHeight][kWidth];
-  const int64_t element = int64_t{blockIdx.x} * kWidth + threadIdx.x;
-  Vector total{};
-  if (element < elements) {
-#pragma unroll 4
-    for (int row = static_cast<int>(threadIdx.y); row < count; row += kHeight) {
-      total = Plus(total, rows[row * elements + element]);
-    }
-  }
-  strands[threadIdx.y][threadIdx.x] = total;
-  for (int half = kHeight / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (static_cast<int>(threadIdx.y) >= half) continue;
-    total = Plus(total, strands[threadIdx.y + half][threadIdx.x]);
-    strands[threadIdx.y][threadIdx.x] = total;
-  }
-  if (threadIdx.y == 0 && element < elements) sum[element] = total;
-}
-
-template <class Vector>
-void LaunchSumRows(cudaStream_t stream, const Vector* rows, int count, int64_t elements,
-                   Vector* sum) {
-  const auto launch = [&]<int kHeight>() {
-    constexpr int kWidth = kSumThreads / kHeight;
-    const auto blocks = static_cast<unsigned>((elements + kWidth - 1) / kWidth);
-    SumRowsKernel<kHeight>
-        <<<blocks, dim3(kWidth, kHeight), 0, stream>>>(rows, count, elements, sum);
-    THIMBLE_CUDA_LAUNCHED();
-  };
-  count < kManyRows ? launch.template operator()<8>() : launch.template operator()<32>();
 }
 
 template <class C>
@@ -361,23 +239,6 @@ void Launch(cudaStream_t stream, const WeightGradient& g, const float* x, const 
   }
 }
 
-// Calls visit.template operator()<C>() for the configuration of this gradient.
-template <Math kMath, Channels kChannels, class Visit>
-auto WithConfig(const WeightGradient& g, const Visit& visit) {
-  const auto by_channels = [&]<int kTaps>() {
-    if (g.out_channels <= 16) {
-      if (g.channels <= 8) {
-        return visit.template operator()<Config<kMath, kChannels, kTaps, 1, 1>>();
-      }
-      return visit.template operator()<Config<kMath, kChannels, kTaps, 1, 4>>();
-    }
-    if (g.channels <= 16) return visit.template operator()<Config<kMath, kChannels, kTaps, 2, 2>>();
-    return visit.template operator()<Config<kMath, kChannels, kTaps, 2, 4>>();
-  };
-  return g.kernel == 1 ? by_channels.template operator()<1>()
-                       : by_channels.template operator()<3>();
-}
-
 // The same, for work that does not depend on math and channels.
 template <class Visit>
 auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
@@ -387,13 +248,10 @@ auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
 }  // namespace
 
 bool FitsWeightGradient(const WeightGradient& gradient) {
-  if (gradient.kernel != 1 && gradient.kernel != 3) return false;
-  if (gradient.elements() == 0) return false;  // no channel groups to distribute the batch over
-  return WithAnyConfig(gradient, [&]<class C>() {
-    const Tiling t = TilingOf(gradient, C::kOut, C::kIn);
-    return std::max(t.out_groups, t.in_groups) <= kMaxGroups && t.area.pixels() < kMaxTilePixels &&
-           SharedBytes(t, ExchangeFloats<C>()) <= kMaxSharedBytes;
-  });
+  return FitsBlocks(gradient) && WithAnyConfig(gradient, [&]<class C>() {
+           const Tiling t = TilingOf(gradient, C::kOut, C::kIn);
+           return FitsTiles(t) && SharedBytes(t, ExchangeFloats<C>()) <= kMaxSharedBytes;
+         });
 }
 
 size_t WeightGradientScratchBytes(const WeightGradient& gradient) {

@@ -1,0 +1,127 @@
+// Groups of factors, 16 bytes each, from global to shared memory: four floats, or eight numbers of
+// 16 bits. A tile of factors consists of such groups.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "thimble/device/cuda/number_array.cuh"
+#include "thimble/device/cuda/tensor_core.cuh"
+
+namespace thimble {
+
+inline constexpr int kGroupBytes = 16;
+inline constexpr int kGroupWords = kGroupBytes / 4;
+
+// Whether the number of channels is a multiple of four, so that four are copied at once, or one by
+// one.
+enum class Channels { kFours, kOdd };
+
+// Copies 16 bytes asynchronously, or zeros if the group is not valid.
+__device__ inline void CopyGroupAsync(void* to, const void* from, bool valid) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)), "l"(from),
+               "r"(valid ? kGroupBytes : 0));
+}
+
+// Waits until all copies of this thread have completed. Other threads see them after a barrier.
+__device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+// Ends a batch of copies.
+__device__ inline void CommitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until all but the last kBatches batches of this thread have completed.
+template <int kBatches>
+__device__ void WaitForCopiesBut() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kBatches) : "memory");
+}
+
+// Floats as they are stored.
+template <Channels kChannels>
+struct FloatGroups {
+  using Number = float;
+  static constexpr int kNumbers = 4;  // in a group
+  const float* numbers;
+
+  // The same from an element on.
+  __device__ FloatGroups From(int64_t first) const { return {numbers + first}; }
+  // Copies the group from `index` on; only the first `valid` exist, the others become zero.
+  __device__ void Copy(int index, int valid, float* to) const {
+    const float* from = numbers + (valid > 0 ? index : 0);
+    if constexpr (kChannels == Channels::kFours) {
+      CopyGroupAsync(to, from, valid > 0);
+    } else {
+      const uint32_t address = SharedAddress(to);
+#pragma unroll
+      for (int i = 0; i < kNumbers; ++i) {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * i),
+                     "l"(valid > i ? from + i : from), "r"(valid > i ? 4 : 0));
+      }
+    }
+  }
+};
+
+// How numbers come into groups of 16-bit factors.
+enum class Copying {
+  kAsync,   // they are stored as the factors, in whole groups
+  kFloats,  // whole groups of floats, rounded
+  kSingly,  // any type, one by one
+};
+
+// `inner` is the number of adjacent elements, of which each group has eight.
+constexpr Copying CopyingOf(DType stored, DType factor, int inner) {
+  if (inner % 8 != 0) return Copying::kSingly;
+  return stored == factor        ? Copying::kAsync
+         : stored == DType::kF32 ? Copying::kFloats
+                                 : Copying::kSingly;
+}
+
+// Copies a group that is not stored as its factors are. Not inlined, because it is rarely used and
+// would be most of a kernel's code.
+template <class Number>
+__noinline__ __device__ void CopyRounded(ConstNumberArray numbers, Copying copying, int index,
+                                         int valid, Number* to) {
+  float4 low = make_float4(0, 0, 0, 0);
+  float4 high = low;
+  if (copying == Copying::kFloats) {
+    const float* from = static_cast<const float*>(numbers.data) + index;
+    if (valid > 0) low = LoadFour(from);
+    if (valid > 4) high = LoadFour(from + 4);
+  } else {
+    const auto at = [&](int i) { return i < valid ? NumberAt(numbers, index + i) : 0.0F; };
+    low = make_float4(at(0), at(1), at(2), at(3));
+    high = make_float4(at(4), at(5), at(6), at(7));
+  }
+  StoreFour(low, to);
+  StoreFour(high, to + 4);
+}
+
+// Factors of 16 bits from numbers of any type.
+template <class Number_>
+struct ShortGroups {
+  using Number = Number_;
+  static constexpr int kNumbers = 8;  // in a group
+  ConstNumberArray numbers;
+  Copying copying;
+
+  __device__ ShortGroups From(int64_t first) const {
+    const auto size = static_cast<int64_t>(SizeBytes(numbers.type));
+    return {{static_cast<const char*>(numbers.data) + first * size, numbers.type}, copying};
+  }
+  // Whether copies of this kind are complete only after WaitForCopies().
+  __device__ bool is_async() const { return copying == Copying::kAsync; }
+
+  __device__ void Copy(int index, int valid, Number* to) const {
+    is_async() ? Copy<true>(index, valid, to) : Copy<false>(index, valid, to);
+  }
+  // The same if it is known before a loop. Requires kAsync == is_async().
+  template <bool kAsync>
+  __device__ void Copy(int index, int valid, Number* to) const {
+    if constexpr (kAsync) {
+      const Number* from = static_cast<const Number*>(numbers.data);
+      CopyGroupAsync(to, from + (valid > 0 ? index : 0), valid > 0);
+    } else {
+      CopyRounded(numbers, copying, index, valid, to);
+    }
+  }
+};
+
+}  // namespace thimble

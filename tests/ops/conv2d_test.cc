@@ -373,7 +373,7 @@ TEST(Conv2dTest, CudaWeightGradientsOfShortNumbersNeedLittleScratch) {
   if (CudaKernelsFor(kConvolutions[0].Forward()).empty()) GTEST_SKIP() << "built without CUDA";
   const Convolution early{10, 32, 32, 32, 32, 3, 3, 1, 1};
   const Convolution late{10, 8, 8, 128, 128, 3, 3, 1, 1};
-  EXPECT_EQ(scratch(early, DType::kF16), 184320U);  // f32: 2,949,120
+  EXPECT_EQ(scratch(early, DType::kF16), 147456U);  // f32: 2,949,120
   EXPECT_EQ(scratch(late, DType::kF16), 0U);        // f32: 5,898,240
   EXPECT_EQ(scratch(late, DType::kF32), 5898240U);
 }

@@ -25,7 +25,10 @@ class ShortParts {
         weights_{arrays.weights, CopyingOf(arrays.weights.type, DTypeOf<Number>(),
                                            W::kBySource ? c.channels : c.out_channels)} {}
 
-  __device__ void Begin(const PartPlace<T>& /*place*/) {}
+  __device__ void Begin(const PartPlace<T>& place) {
+    const bool has_taps = place.grid().num_taps > 0;
+    is_async_ = (source_.is_async() || !has_taps) && (weights_.is_async() || !place.other_weights);
+  }
 
   __device__ void Finish(const PartPlace<T>& place, float* tile, float* weight_tile) const {
     const auto numbers = [](float* words) { return reinterpret_cast<Number*>(words); };
@@ -38,7 +41,7 @@ class ShortParts {
   }
 
   __device__ void Arrive(Handover& full) const {
-    if (source_.is_async() && weights_.is_async()) {
+    if (is_async_) {
       full.ArriveAfterCopies();
     } else {
       WaitForCopies();
@@ -91,6 +94,7 @@ class ShortParts {
   const TapConvolution& c_;
   Groups source_;
   Groups weights_;
+  bool is_async_ = false;  // all copies of the part
 };
 
 }  // namespace thimble::tap

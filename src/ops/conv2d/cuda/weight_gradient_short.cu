@@ -29,19 +29,26 @@ struct Sharing {
 };
 
 // Depends on the shape alone. A copy in scratch costs memory and a second kernel, so that there is
-// only one if it keeps nearly all of a large GPU busy, and every block has at least two tiles.
+// only one if it keeps nearly all of a large GPU busy; several are no more than the longest share
+// of tiles needs, which is at least three.
 Sharing SharingOf(const Tiling& t) {
+  // An H200 runs 32 clusters of eight blocks at once, fewer than its 264 places for blocks.
+  constexpr int kMostBlocks = 240;
   constexpr int kEnoughBlocks = 128;
   const int64_t groups = int64_t{t.out_groups} * t.in_groups;
   int cluster_blocks = kMaxClusterBlocks;
   while (cluster_blocks > 1 &&
-         (cluster_blocks * groups > kTargetBlocks || cluster_blocks > t.tiles)) {
+         (cluster_blocks * groups > kMostBlocks || cluster_blocks > t.tiles)) {
     cluster_blocks /= 2;
   }
   const int64_t blocks = cluster_blocks * groups;
   if (blocks >= kEnoughBlocks) return {cluster_blocks, 1};
-  const auto wanted = static_cast<int>(kTargetBlocks / blocks);
-  return {cluster_blocks, std::clamp(wanted, 1, std::max(1, t.tiles / (2 * cluster_blocks)))};
+  const auto tiles_at_once = [&](int64_t clusters) { return clusters * cluster_blocks; };
+  const auto quotient = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  const int64_t share =
+      std::max<int64_t>(3, quotient(t.tiles, tiles_at_once(kMostBlocks / blocks)));
+  return {cluster_blocks,
+          static_cast<int>(std::max<int64_t>(1, quotient(t.tiles, tiles_at_once(share))))};
 }
 
 // The sums of a block in shared memory, [output channel][tap][input channel]. Rows of output
@@ -74,6 +81,7 @@ __device__ void MultiplyTile(const WeightGradient& g, const Tiling& t,
   const uint32_t dy =
       SharedAddress(tile + RowOfLaneTransposedA(lane) * kPitch + ColumnOfLaneTransposedA(lane));
   const uint32_t x = SharedAddress(tile + pixels * kPitch + ColumnOfLaneTransposedB(lane));
+#pragma unroll 2
   for (int step = turn; step < pixels / 16; step += C::kTurns) {
     TensorCoreA a[C::kBlocksM];
 #pragma unroll

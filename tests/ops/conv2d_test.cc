@@ -194,22 +194,6 @@ Convolution RandomConvolution(CaseDraw& draw) {
   return Affordable(c);
 }
 
-// Sometimes each tensor has its own type, or the weights are floats beside numbers of 16 bits.
-OpCase MaybeOfMixedTypes(CaseDraw& draw, OpCase op_case) {
-  constexpr DType kTypes[] = {DType::kF16, DType::kBF16, DType::kF32};
-  if (!draw.OneIn(4)) return op_case;
-  const auto any = [&](int64_t types) { return kTypes[draw.Between(0, types - 1)]; };
-  if (draw.OneIn(2)) {
-    op_case.number_types = {any(3), any(3), any(3), any(3)};
-    return op_case;
-  }
-  const DType type = any(2);
-  const bool weights_first = op_case.op == "conv2d_grad_input";
-  op_case.number_types = {type, DType::kF32, type, type};
-  if (weights_first) std::swap(op_case.number_types[0], op_case.number_types[1]);
-  return op_case;
-}
-
 }  // namespace
 
 std::vector<OpCase> Conv2dCases() {
@@ -220,18 +204,10 @@ std::vector<OpCase> Conv2dCases() {
   return cases;
 }
 
-OpCase Random_conv2d(CaseDraw& draw) {
-  return MaybeOfMixedTypes(draw, RandomConvolution(draw).Forward());
-}
-OpCase Random_conv2d_add(CaseDraw& draw) {
-  return MaybeOfMixedTypes(draw, RandomConvolution(draw).ForwardAdd());
-}
-OpCase Random_conv2d_grad_weight(CaseDraw& draw) {
-  return MaybeOfMixedTypes(draw, RandomConvolution(draw).GradWeight());
-}
-OpCase Random_conv2d_grad_input(CaseDraw& draw) {
-  return MaybeOfMixedTypes(draw, RandomConvolution(draw).GradInput());
-}
+OpCase Random_conv2d(CaseDraw& draw) { return RandomConvolution(draw).Forward(); }
+OpCase Random_conv2d_add(CaseDraw& draw) { return RandomConvolution(draw).ForwardAdd(); }
+OpCase Random_conv2d_grad_weight(CaseDraw& draw) { return RandomConvolution(draw).GradWeight(); }
+OpCase Random_conv2d_grad_input(CaseDraw& draw) { return RandomConvolution(draw).GradInput(); }
 
 namespace {
 

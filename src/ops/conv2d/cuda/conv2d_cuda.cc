@@ -187,8 +187,8 @@ Conv2dGeometry Running(const KernelCall& call, const GeometryOf& geometry_of) {
 }
 
 // What conv2d_add adds; null for conv2d.
-ConstNumberArray Other(const KernelCall& call) {
-  return call.inputs.size() > 2 ? ConstNumberArrayOf(call.inputs[2]) : ConstNumberArray{};
+ConstNumbers Other(const KernelCall& call) {
+  return call.inputs.size() > 2 ? ConstNumbersOf(call.inputs[2]) : ConstNumbers{};
 }
 
 // How factors stored in this type are multiplied. Requires 16 bits.
@@ -200,19 +200,19 @@ bool AreMixed(DType weights, DType other) { return weights == DType::kF32 && IsS
 void RunForward(const KernelCall& call, Math math) {
   const auto taps = ForwardTaps(Running(call, Conv2dGeometryOf), math);
   LaunchTapConvolution(call.stream, *taps, math,
-                       {.source = ConstNumberArrayOf(call.inputs[0]),
-                        .weights = ConstNumberArrayOf(call.inputs[1]),
+                       {.source = ConstNumbersOf(call.inputs[0]),
+                        .weights = ConstNumbersOf(call.inputs[1]),
                         .other = Other(call),
-                        .result = NumberArrayOf(call.outputs[0])});
+                        .result = NumbersOf(call.outputs[0])});
 }
 
 void RunGradInput(const KernelCall& call, Math math) {
   const auto taps = GradInputTaps(Running(call, Conv2dGradInputGeometryOf), math);
   LaunchTapConvolution(call.stream, *taps, math,
-                       {.source = ConstNumberArrayOf(call.inputs[1]),
-                        .weights = ConstNumberArrayOf(call.inputs[0]),
+                       {.source = ConstNumbersOf(call.inputs[1]),
+                        .weights = ConstNumbersOf(call.inputs[0]),
                         .other = {},
-                        .result = NumberArrayOf(call.outputs[0])});
+                        .result = NumbersOf(call.outputs[0])});
 }
 
 void RunGradWeight(const KernelCall& call, Math math) {
@@ -220,9 +220,9 @@ void RunGradWeight(const KernelCall& call, Math math) {
   auto* scratch = reinterpret_cast<float*>(call.scratch.data());  // NOLINT: raw storage
   if (IsShort(math)) {
     LaunchShortWeightGradient(call.stream, *gradient, math,
-                              {.x = ConstNumberArrayOf(call.inputs[0]),
-                               .dy = ConstNumberArrayOf(call.inputs[1]),
-                               .dw = NumberArrayOf(call.outputs[0]),
+                              {.x = ConstNumbersOf(call.inputs[0]),
+                               .dy = ConstNumbersOf(call.inputs[1]),
+                               .dw = NumbersOf(call.outputs[0]),
                                .scratch = scratch});
   } else {
     LaunchWeightGradient(call.stream, *gradient, math, call.In<float>(0), call.In<float>(1),
@@ -269,8 +269,8 @@ std::string_view Conv2dPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dPlainCuda::Run(const KernelCall& call) {
   LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)),
-                     ConstNumberArrayOf(call.inputs[0]), ConstNumberArrayOf(call.inputs[1]),
-                     Other(call), NumberArrayOf(call.outputs[0]));
+                     ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]), Other(call),
+                     NumbersOf(call.outputs[0]));
 }
 
 std::string_view Conv2dGradInputShortCuda::Declines(const OpCall& call) {
@@ -300,8 +300,8 @@ std::string_view Conv2dGradInputPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradInput(call.stream, Plain(Running(call, Conv2dGradInputGeometryOf)),
-                       ConstNumberArrayOf(call.inputs[0]), ConstNumberArrayOf(call.inputs[1]),
-                       NumberArrayOf(call.outputs[0]));
+                       ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]),
+                       NumbersOf(call.outputs[0]));
 }
 
 std::string_view Conv2dGradWeightShortCuda::Declines(const OpCall& call) {
@@ -338,8 +338,8 @@ std::string_view Conv2dGradWeightPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dGradWeightPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradWeight(call.stream, Plain(Running(call, Conv2dGradWeightGeometryOf)),
-                        ConstNumberArrayOf(call.inputs[0]), ConstNumberArrayOf(call.inputs[1]),
-                        NumberArrayOf(call.outputs[0]));
+                        ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]),
+                        NumbersOf(call.outputs[0]));
 }
 
 }  // namespace thimble

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "thimble/device/cuda/number_array.cuh"
+#include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/tensor_core.cuh"
 
 namespace thimble {
@@ -77,7 +77,7 @@ constexpr Copying CopyingOf(DType stored, DType factor, int inner) {
 // Copies a group that is not stored as its factors are. Not inlined, because it is rarely used and
 // would be most of a kernel's code.
 template <class Number>
-__noinline__ __device__ void CopyRounded(ConstNumberArray numbers, Copying copying, int index,
+__noinline__ __device__ void CopyRounded(ConstNumbers numbers, Copying copying, int index,
                                          int valid, Number* to) {
   float4 low = make_float4(0, 0, 0, 0);
   float4 high = low;
@@ -86,7 +86,8 @@ __noinline__ __device__ void CopyRounded(ConstNumberArray numbers, Copying copyi
     if (valid > 0) low = LoadFour(from);
     if (valid > 4) high = LoadFour(from + 4);
   } else {
-    const auto at = [&](int i) { return i < valid ? NumberAt(numbers, index + i) : 0.0F; };
+    const AnyPointer<const void> from = numbers;
+    const auto at = [&](int i) { return i < valid ? LoadNumber(from + (index + i)) : 0.0F; };
     low = make_float4(at(0), at(1), at(2), at(3));
     high = make_float4(at(4), at(5), at(6), at(7));
   }
@@ -99,12 +100,11 @@ template <class Number_>
 struct ShortGroups {
   using Number = Number_;
   static constexpr int kNumbers = 8;  // in a group
-  ConstNumberArray numbers;
+  ConstNumbers numbers;
   Copying copying;
 
   __device__ ShortGroups From(int64_t first) const {
-    const auto size = static_cast<int64_t>(SizeBytes(numbers.type));
-    return {{static_cast<const char*>(numbers.data) + first * size, numbers.type}, copying};
+    return {AnyPointer<const void>(numbers) + first, copying};
   }
   // Whether copies of this kind are complete only after WaitForCopies().
   __device__ bool is_async() const { return copying == Copying::kAsync; }

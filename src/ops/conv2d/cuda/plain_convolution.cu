@@ -1,18 +1,19 @@
+#include <array>
+
 #include "thimble/device/cuda/elements.cuh"
-#include "thimble/device/cuda/number_array.cuh"
+#include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/conv2d/cuda/plain_convolution.h"
 
 namespace thimble {
 namespace {
 
-// In and Out are pointers to floats, or arrays of any type.
-template <class In, class Out>
+// Storage is float, or AnyNumber for any mix of types.
+template <class Storage>
 struct ForwardElement {
   PlainConvolution c;
-  In x, w;
-  In other;
+  InNumbers<Storage> x, w, other;
   bool adds;
-  Out y;
+  OutNumbers<Storage> y;
 
   __device__ void operator()(int64_t i) const {
     const int out = static_cast<int>(i % c.out_channels);
@@ -29,19 +30,19 @@ struct ForwardElement {
         if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
         const int64_t from = ((image * c.height + row) * c.width + column) * c.channels;
         for (int k = 0; k < c.channels; ++k) {
-          sum = fmaf(NumberAt(x, from + k), NumberAt(w, weight + k), sum);
+          sum = fmaf(LoadNumber(x + from + k), LoadNumber(w + weight + k), sum);
         }
       }
     }
-    SetNumberAt(y, i, adds ? sum + NumberAt(other, i) : sum);
+    StoreNumber(adds ? sum + LoadNumber(other + i) : sum, y + i);
   }
 };
 
-template <class In, class Out>
+template <class Storage>
 struct GradInputElement {
   PlainConvolution c;
-  In w, dy;
-  Out dx;
+  InNumbers<Storage> w, dy;
+  OutNumbers<Storage> dx;
 
   __device__ void operator()(int64_t i) const {
     const int channel = static_cast<int>(i % c.channels);
@@ -63,11 +64,11 @@ struct GradInputElement {
             ((image * c.out_height + out_row) * c.out_width + out_column) * c.out_channels;
         const int64_t weight = (kh * c.kernel_width + kw) * c.channels + channel;
         for (int o = 0; o < c.out_channels; ++o) {
-          sum = fmaf(NumberAt(dy, from + o), NumberAt(w, weight + o * window), sum);
+          sum = fmaf(LoadNumber(dy + from + o), LoadNumber(w + weight + o * window), sum);
         }
       }
     }
-    SetNumberAt(dx, i, sum);
+    StoreNumber(sum, dx + i);
   }
 };
 
@@ -75,9 +76,10 @@ struct GradInputElement {
 // strands.
 constexpr int kStrands = 128;
 
-template <class In, class Out>
+template <class Storage>
 __global__ void __launch_bounds__(kStrands)
-    GradWeightKernel(const __grid_constant__ PlainConvolution c, In x, In dy, Out dw) {
+    GradWeightKernel(const __grid_constant__ PlainConvolution c, InNumbers<Storage> x,
+                     InNumbers<Storage> dy, OutNumbers<Storage> dw) {
   __shared__ float strands[kStrands];
   const int64_t element = blockIdx.x;
   const int channel = static_cast<int>(element % c.channels);
@@ -92,8 +94,8 @@ __global__ void __launch_bounds__(kStrands)
                     tap / c.kernel_width;
     if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
     const int64_t image = pixel / c.out_width / c.out_height;
-    sum = fmaf(NumberAt(x, ((image * c.height + row) * c.width + column) * c.channels + channel),
-               NumberAt(dy, pixel * c.out_channels + out), sum);
+    sum = fmaf(LoadNumber(x + ((image * c.height + row) * c.width + column) * c.channels + channel),
+               LoadNumber(dy + pixel * c.out_channels + out), sum);
   }
   strands[threadIdx.x] = sum;
   for (int half = kStrands / 2; half > 0; half /= 2) {
@@ -102,55 +104,41 @@ __global__ void __launch_bounds__(kStrands)
       strands[threadIdx.x] += strands[threadIdx.x + half];
     }
   }
-  if (threadIdx.x == 0) SetNumberAt(dw, element, strands[0]);
-}
-
-const float* Floats(const ConstNumberArray& array) { return static_cast<const float*>(array.data); }
-float* Floats(const NumberArray& array) { return static_cast<float*>(array.data); }
-
-// Calls visit with the arrays, as pointers if all store floats.
-template <class Visit, class... Arrays>
-void WithPointersIfFloats(const Visit& visit, const Arrays&... arrays) {
-  if (((arrays.type == DType::kF32) && ...)) {
-    visit(Floats(arrays)...);
-  } else {
-    visit(arrays...);
-  }
+  if (threadIdx.x == 0) StoreNumber(strands[0], dw + element);
 }
 
 }  // namespace
 
-void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const ConstNumberArray& x,
-                        const ConstNumberArray& w, const ConstNumberArray& other,
-                        const NumberArray& y) {
-  const auto launch = [&](auto the_x, auto the_w, auto the_other, auto the_y) {
+void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& x,
+                        const ConstNumbers& w, const ConstNumbers& other, const Numbers& y) {
+  const bool adds = other.data != nullptr;
+  const auto launch = [&]<class Storage>(Storage) {
     LaunchElements(stream, int64_t{c.batch} * c.out_height * c.out_width * c.out_channels,
-                   ForwardElement<decltype(the_x), decltype(the_y)>{c, the_x, the_w, the_other,
-                                                                    other.data != nullptr, the_y});
+                   ForwardElement<Storage>{c, As<Storage>(x), As<Storage>(w), As<Storage>(other),
+                                           adds, As<Storage>(y)});
   };
-  WithPointersIfFloats(launch, x, w, other, y);
+  WithFloatsOrAny(std::array{x.type, w.type, adds ? other.type : x.type, y.type}, launch);
 }
 
-void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const ConstNumberArray& w,
-                          const ConstNumberArray& dy, const NumberArray& dx) {
-  const auto launch = [&](auto the_w, auto the_dy, auto the_dx) {
+void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& w,
+                          const ConstNumbers& dy, const Numbers& dx) {
+  const auto launch = [&]<class Storage>(Storage) {
     LaunchElements(stream, int64_t{c.batch} * c.height * c.width * c.channels,
-                   GradInputElement<decltype(the_w), decltype(the_dx)>{c, the_w, the_dy, the_dx});
+                   GradInputElement<Storage>{c, As<Storage>(w), As<Storage>(dy), As<Storage>(dx)});
   };
-  WithPointersIfFloats(launch, w, dy, dx);
+  WithFloatsOrAny(std::array{w.type, dy.type, dx.type}, launch);
 }
 
-void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c,
-                           const ConstNumberArray& x, const ConstNumberArray& dy,
-                           const NumberArray& dw) {
+void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& x,
+                           const ConstNumbers& dy, const Numbers& dw) {
   const int64_t elements = int64_t{c.out_channels} * c.kernel_height * c.kernel_width * c.channels;
   if (elements == 0) return;
-  const auto launch = [&](auto the_x, auto the_dy, auto the_dw) {
-    GradWeightKernel<<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(c, the_x, the_dy,
-                                                                               the_dw);
+  const auto launch = [&]<class Storage>(Storage) {
+    GradWeightKernel<Storage><<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(
+        c, As<Storage>(x), As<Storage>(dy), As<Storage>(dw));
     THIMBLE_CUDA_LAUNCHED();
   };
-  WithPointersIfFloats(launch, x, dy, dw);
+  WithFloatsOrAny(std::array{x.type, dy.type, dw.type}, launch);
 }
 
 }  // namespace thimble

@@ -4,7 +4,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "thimble/device/cuda/number_array.h"
+#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
 
@@ -18,13 +18,11 @@ struct PlainConvolution {
 // Every array may store its numbers in another type; sums are fp32, rounded once when they are
 // stored. `other.data` is null or added to y.
 void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& convolution,
-                        const ConstNumberArray& x, const ConstNumberArray& w,
-                        const ConstNumberArray& other, const NumberArray& y);
+                        const ConstNumbers& x, const ConstNumbers& w, const ConstNumbers& other,
+                        const Numbers& y);
 void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& convolution,
-                          const ConstNumberArray& w, const ConstNumberArray& dy,
-                          const NumberArray& dx);
+                          const ConstNumbers& w, const ConstNumbers& dy, const Numbers& dx);
 void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& convolution,
-                           const ConstNumberArray& x, const ConstNumberArray& dy,
-                           const NumberArray& dw);
+                           const ConstNumbers& x, const ConstNumbers& dy, const Numbers& dw);
 
 }  // namespace thimble

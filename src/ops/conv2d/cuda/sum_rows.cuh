@@ -6,11 +6,11 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/check.h"
-#include "thimble/device/cuda/number_array.cuh"
+#include "thimble/device/cuda/numbers.cuh"
 
 namespace thimble {
 
-// sum[i] of `count` rows of `elements` vectors; Target is a pointer to vectors or a number array. A
+// sum[i] of `count` rows of `elements` vectors; Target is a pointer to vectors or Numbers. A
 // block has kWidth columns; it sums kHeight strands of rows, then adds the strands as a tree.
 inline constexpr int kSumThreads = 256;
 // From this many rows on, a block has many strands and few columns.
@@ -25,11 +25,11 @@ template <class Vector>
 __device__ void StoreSum(Vector* sums, int64_t element, const Vector& sum) {
   sums[element] = sum;
 }
-__device__ inline void StoreSum(const NumberArray& sums, int64_t element, float sum) {
-  SetNumberAt(sums, element, sum);
+__device__ inline void StoreSum(const Numbers& sums, int64_t element, float sum) {
+  StoreNumber(sum, AnyPointer<void>(sums) + element);
 }
-__device__ inline void StoreSum(const NumberArray& sums, int64_t element, const float4& sum) {
-  WithNumbersOf(sums, [&](auto* numbers) { StoreFour(sum, numbers + 4 * element); });
+__device__ inline void StoreSum(const Numbers& sums, int64_t element, const float4& sum) {
+  StorePack({sum.x, sum.y, sum.z, sum.w}, AnyPointer<void>(sums) + 4 * element);
 }
 
 template <int kHeight, class Vector, class Target>

@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "thimble/device/cuda/number_array.h"
 #include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
 
@@ -55,10 +55,10 @@ struct TapConvolution {
 
 // All floats for TF32 and fp32. With factors of 16 bits, arrays of any type.
 struct TapArrays {
-  ConstNumberArray source;
-  ConstNumberArray weights;
-  ConstNumberArray other;  // its data is null, or added to the result
-  NumberArray result;      // must not overlap `other`
+  ConstNumbers source;
+  ConstNumbers weights;
+  ConstNumbers other;  // its data is null, or added to the result
+  Numbers result;      // must not overlap `other`
 };
 
 // Whether a tile fits into shared memory.

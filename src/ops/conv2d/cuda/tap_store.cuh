@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "thimble/device/cuda/number_array.cuh"
+#include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/conv2d/cuda/factor_groups.cuh"
 #include "thimble/ops/conv2d/cuda/tap_multiply.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
@@ -113,26 +113,12 @@ class FloatResults {
   Sums<T> added_;
 };
 
-// Two neighbouring numbers in a word.
-template <class Number>
-__device__ float2 Unpacked(uint32_t word) {
-  const auto* numbers = reinterpret_cast<const Number*>(&word);
-  return make_float2(LoadNumber(numbers), LoadNumber(numbers + 1));
-}
-template <class Number>
-__device__ uint32_t Packed(const float2& pair) {
-  uint32_t word;
-  auto* numbers = reinterpret_cast<Number*>(&word);
-  StoreNumber(pair.x, numbers);
-  StoreNumber(pair.y, numbers + 1);
-  return word;
-}
-
 // Adds what is stored at `offset`, if there is another array, and stores. Not inlined, because it
 // is rarely used and would be most of a kernel's code.
-static __noinline__ __device__ void StoreOfAnyType(ConstNumberArray other, NumberArray result,
+static __noinline__ __device__ void StoreOfAnyType(ConstNumbers other, Numbers result,
                                                    int64_t offset, float sum) {
-  SetNumberAt(result, offset, other.data == nullptr ? sum : sum + NumberAt(other, offset));
+  if (other.data != nullptr) sum += LoadNumber(AnyPointer<const void>(other) + offset);
+  StoreNumber(sum, AnyPointer<void>(result) + offset);
 }
 
 // The results of factors of 16 bits. If the arrays store them as the factors are stored, pairs are
@@ -165,11 +151,11 @@ class ShortResults {
         float2 pair = make_float2(sums.values[m][n][2 * half], sums.values[m][n][2 * half + 1]);
         if (adds_) {
           const float2 added =
-              Unpacked<Number>(kAddedEarly ? added_[m][n][half] : OtherWord(offset));
+              DecodeTwo<Number>(kAddedEarly ? added_[m][n][half] : OtherWord(offset));
           pair = make_float2(pair.x + added.x, pair.y + added.y);
         }
         *reinterpret_cast<uint32_t*>(static_cast<Number*>(result_.data) + offset) =
-            Packed<Number>(pair);
+            EncodeTwo<Number>(pair.x, pair.y);
       });
     } else {
       ForEachPair<T>(c_, item, [&](int m, int n, int half, int64_t offset, int valid) {
@@ -186,8 +172,8 @@ class ShortResults {
   }
 
   const TapConvolution& c_;
-  ConstNumberArray other_;
-  NumberArray result_;
+  ConstNumbers other_;
+  Numbers result_;
   bool adds_;
   bool in_words_;
   uint32_t added_[T::kBlocksM][T::kBlocksN][2];

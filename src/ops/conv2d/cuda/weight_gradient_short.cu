@@ -139,7 +139,7 @@ __device__ void CollectSums(int row, int turn, const WarpSums<C>& sums, float* s
 // Adds up the sums of the cluster's blocks, in order; each block stores a part of the result.
 template <class C>
 __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, const float* slab,
-                                 const NumberArray& dw, int64_t first) {
+                                 const AnyPointer<void>& dw, int64_t first) {
   const int rank = static_cast<int>(blockIdx.x) % cluster_blocks;
   const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
@@ -159,14 +159,14 @@ __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, co
         (static_cast<int64_t>(first_out + out) * C::kTaps * C::kTaps + place / C::kIn) *
             g.channels +
         in;
+    const float numbers[] = {sum.x, sum.y, sum.z, sum.w};
     if (g.channels % 4 == 0) {
-      WithNumbersOf(dw, [&](auto* numbers) { StoreFour(sum, numbers + index); });
+      StorePack(numbers, dw + index);
       continue;
     }
-    const float numbers[] = {sum.x, sum.y, sum.z, sum.w};
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (in + i < g.channels) SetNumberAt(dw, index + i, numbers[i]);
+      if (in + i < g.channels) StoreNumber(numbers[i], dw + (index + i));
     }
   }
   SyncCluster();  // until here others read this block's sums
@@ -179,7 +179,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
     ShortWeightGradientKernel(const __grid_constant__ WeightGradient g,
                               const __grid_constant__ Tiling t, int cluster_blocks,
                               ShortGroups<typename C::Number> x, ShortGroups<typename C::Number> dy,
-                              NumberArray dw) {
+                              Numbers dw) {
   using Number = typename C::Number;
   using Groups = ShortGroups<Number>;
   using DyTile = ImageTile<Groups, C::kThreads, C::kOut, kPitch>;
@@ -236,7 +236,7 @@ void Launch(cudaStream_t stream, const WeightGradient& g, const ShortWeightGradi
   const bool one = sharing.clusters == 1;
   LaunchClusters(stream, blocks, C::kThreads, SharedBytes<C>(t), sharing.cluster_blocks, kernel, g,
                  t, sharing.cluster_blocks, x, dy,
-                 one ? arrays.dw : NumberArray{arrays.scratch, DType::kF32});
+                 one ? arrays.dw : Numbers{arrays.scratch, DType::kF32});
   if (one) return;
   const auto elements = static_cast<int64_t>(g.elements());
   if (elements % 4 == 0) {

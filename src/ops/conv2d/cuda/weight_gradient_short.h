@@ -7,16 +7,16 @@
 
 #include <cstddef>
 
-#include "thimble/device/cuda/number_array.h"
 #include "thimble/ops/conv2d/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/weight_gradient.h"
+#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
 
 struct ShortWeightGradientArrays {
-  ConstNumberArray x;
-  ConstNumberArray dy;
-  NumberArray dw;  // of any type: sums are fp32, rounded once when they are stored
+  ConstNumbers x;
+  ConstNumbers dy;
+  Numbers dw;  // of any type: sums are fp32, rounded once when they are stored
   float* scratch;
 };
 

@@ -328,8 +328,8 @@ TEST(Conv2dTest, CudaKernelsByStoredTypes) {
     EXPECT_EQ(CudaKernelFor(c.GradWeight(), {type}), "Conv2dGradWeightShortCuda");
     EXPECT_EQ(CudaKernelFor(c.GradWeight(), {type, type, kF32}), "Conv2dGradWeightShortCuda");
   }
-  // Neither type of 16 bits has all numbers of the other.
-  EXPECT_EQ(CudaKernelFor(c.Forward(), {DType::kF16, DType::kBF16, kF32}), "Conv2dPlainCuda");
+  // Neither type of 16 bits has all numbers of the other, but TF32 has those of both.
+  EXPECT_EQ(CudaKernelFor(c.Forward(), {DType::kF16, DType::kBF16, kF32}), "Conv2dTf32Cuda");
   EXPECT_EQ(CudaKernelFor(c.Forward(), {kF32}), "Conv2dTf32Cuda");
 }
 

@@ -217,16 +217,15 @@ void RunGradInput(const KernelCall& call, Math math) {
 
 void RunGradWeight(const KernelCall& call, Math math) {
   const auto gradient = FittingWeightGradient(Running(call, Conv2dGradWeightGeometryOf), math);
-  auto* scratch = reinterpret_cast<float*>(call.scratch.data());  // NOLINT: raw storage
+  const WeightGradientArrays arrays{
+      .x = ConstNumbersOf(call.inputs[0]),
+      .dy = ConstNumbersOf(call.inputs[1]),
+      .dw = NumbersOf(call.outputs[0]),
+      .scratch = reinterpret_cast<float*>(call.scratch.data())};  // NOLINT: raw storage
   if (IsShort(math)) {
-    LaunchShortWeightGradient(call.stream, *gradient, math,
-                              {.x = ConstNumbersOf(call.inputs[0]),
-                               .dy = ConstNumbersOf(call.inputs[1]),
-                               .dw = NumbersOf(call.outputs[0]),
-                               .scratch = scratch});
+    LaunchShortWeightGradient(call.stream, *gradient, math, arrays);
   } else {
-    LaunchWeightGradient(call.stream, *gradient, math, call.In<float>(0), call.In<float>(1),
-                         scratch, call.Out<float>(0));
+    LaunchWeightGradient(call.stream, *gradient, math, arrays);
   }
 }
 

@@ -1,7 +1,8 @@
-// GPU kernels of conv2d and its gradients. TF32 is the default for floats, fp32 is an option.
-// Short: both factors are stored in the same type of 16 bits, the result in any type. Mixed: the
-// weights are floats and rounded to the 16 bits of the other factor. The plain kernels accept any
-// mix of types and any shape whose sizes fit 32 bits.
+// GPU kernels of conv2d and its gradients. Short: both factors are stored in the same type of 16
+// bits, the result in any type. Mixed: the weights are floats and rounded to the 16 bits of the
+// other factor. TF32: any mix of types, and the default for floats; numbers of 16 bits are not
+// rounded. fp32 is an option for floats. The plain kernels accept any mix of types and any shape
+// whose sizes fit 32 bits.
 #pragma once
 
 #include "thimble/graph/kernel.h"
@@ -27,6 +28,7 @@ struct Conv2dMixedCuda : Conv2dShortCuda {
   static std::string_view Declines(const OpCall& call);
 };
 struct Conv2dTf32Cuda {
+  static constexpr bool kTakesShortNumbers = true;
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
@@ -64,6 +66,7 @@ struct Conv2dGradInputMixedCuda : Conv2dGradInputShortCuda {
   static std::string_view Declines(const OpCall& call);
 };
 struct Conv2dGradInputTf32Cuda {
+  static constexpr bool kTakesShortNumbers = true;
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
@@ -90,6 +93,7 @@ struct Conv2dGradWeightShortCuda {
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradWeightTf32Cuda {
+  static constexpr bool kTakesShortNumbers = true;
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);

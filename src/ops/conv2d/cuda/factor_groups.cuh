@@ -5,6 +5,7 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
+#include <type_traits>
 
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/tensor_core.cuh"
@@ -14,9 +15,13 @@ namespace thimble {
 inline constexpr int kGroupBytes = 16;
 inline constexpr int kGroupWords = kGroupBytes / 4;
 
-// Whether the number of channels is a multiple of four, so that four are copied at once, or one by
-// one.
-enum class Channels { kFours, kOdd };
+// How floats are copied: four at once, if the number of channels is a multiple of four, or one by
+// one. kAny: one by one, converted from numbers of any type.
+enum class Channels { kFours, kOdd, kAny };
+
+// Storage of numbers that are copied to floats.
+template <Channels kChannels>
+using FloatStorage = std::conditional_t<kChannels == Channels::kAny, AnyNumber, float>;
 
 // Copies 16 bytes asynchronously, or zeros if the group is not valid.
 __device__ inline void CopyGroupAsync(void* to, const void* from, bool valid) {
@@ -34,20 +39,34 @@ __device__ void WaitForCopiesBut() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kBatches) : "memory");
 }
 
-// Floats as they are stored.
+// Four numbers of any type; only the first `valid` exist, the others become zero. Not inlined,
+// because it is rarely used and would be most of a kernel's code.
+static __noinline__ __device__ float4 LoadSingly(AnyPointer<const void> from, int valid) {
+  const auto at = [&](int i) { return i < valid ? LoadNumber(from + i) : 0.0F; };
+  return make_float4(at(0), at(1), at(2), at(3));
+}
+
+// Stores a number of any type, likewise.
+static __noinline__ __device__ void StoreSingly(float number, Numbers to) {
+  StoreNumber(number, to);
+}
+__device__ inline void StoreSingly(float number, float* to) { *to = number; }
+
 template <Channels kChannels>
 struct FloatGroups {
   using Number = float;
   static constexpr int kNumbers = 4;  // in a group
-  const float* numbers;
+  InNumbers<FloatStorage<kChannels>> numbers;
 
   // The same from an element on.
   __device__ FloatGroups From(int64_t first) const { return {numbers + first}; }
   // Copies the group from `index` on; only the first `valid` exist, the others become zero.
   __device__ void Copy(int index, int valid, float* to) const {
-    const float* from = numbers + (valid > 0 ? index : 0);
+    const auto from = numbers + (valid > 0 ? index : 0);
     if constexpr (kChannels == Channels::kFours) {
       CopyGroupAsync(to, from, valid > 0);
+    } else if constexpr (kChannels == Channels::kAny) {
+      StoreFour(LoadSingly(from, valid), to);
     } else {
       const uint32_t address = SharedAddress(to);
 #pragma unroll
@@ -87,9 +106,8 @@ __noinline__ __device__ void CopyRounded(ConstNumbers numbers, Copying copying, 
     if (valid > 4) high = LoadFour(from + 4);
   } else {
     const AnyPointer<const void> from = numbers;
-    const auto at = [&](int i) { return i < valid ? LoadNumber(from + (index + i)) : 0.0F; };
-    low = make_float4(at(0), at(1), at(2), at(3));
-    high = make_float4(at(4), at(5), at(6), at(7));
+    low = LoadSingly(from + index, valid);
+    high = LoadSingly(from + (index + 4), valid - 4);
   }
   StoreFour(low, to);
   StoreFour(high, to + 4);

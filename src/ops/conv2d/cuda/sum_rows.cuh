@@ -21,10 +21,6 @@ __device__ inline float4 Plus(const float4& a, const float4& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-template <class Vector>
-__device__ void StoreSum(Vector* sums, int64_t element, const Vector& sum) {
-  sums[element] = sum;
-}
 __device__ inline void StoreSum(const Numbers& sums, int64_t element, float sum) {
   StoreNumber(sum, AnyPointer<void>(sums) + element);
 }
@@ -32,9 +28,9 @@ __device__ inline void StoreSum(const Numbers& sums, int64_t element, const floa
   StorePack({sum.x, sum.y, sum.z, sum.w}, AnyPointer<void>(sums) + 4 * element);
 }
 
-template <int kHeight, class Vector, class Target>
+template <int kHeight, class Vector>
 __global__ void __launch_bounds__(kSumThreads)
-    SumRowsKernel(const Vector* rows, int count, int64_t elements, Target sum) {
+    SumRowsKernel(const Vector* rows, int count, int64_t elements, Numbers sum) {
   constexpr int kWidth = kSumThreads / kHeight;
   __shared__ Vector strands[kHeight][kWidth];
   const int64_t element = int64_t{blockIdx.x} * kWidth + threadIdx.x;
@@ -55,9 +51,9 @@ __global__ void __launch_bounds__(kSumThreads)
   if (threadIdx.y == 0 && element < elements) StoreSum(sum, element, total);
 }
 
-template <class Vector, class Target>
+template <class Vector>
 void LaunchSumRows(cudaStream_t stream, const Vector* rows, int count, int64_t elements,
-                   const Target& sum) {
+                   const Numbers& sum) {
   const auto launch = [&]<int kHeight>() {
     constexpr int kWidth = kSumThreads / kHeight;
     const auto blocks = static_cast<unsigned>((elements + kWidth - 1) / kWidth);

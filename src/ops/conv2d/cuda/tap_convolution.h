@@ -53,7 +53,7 @@ struct TapConvolution {
   TapGrid grids[kMaxResidues];
 };
 
-// All floats for TF32 and fp32. With factors of 16 bits, arrays of any type.
+// All floats for fp32, otherwise of any type.
 struct TapArrays {
   ConstNumbers source;
   ConstNumbers weights;

@@ -13,12 +13,14 @@
 
 namespace thimble::tap {
 
-// Loads four floats; only the first `valid` exist, the others become zero.
+// Loads four numbers; only the first `valid` exist, the others become zero.
 template <Channels kChannels>
-__device__ float4 LoadFour(const float* from, int valid) {
+__device__ float4 LoadFour(InNumbers<FloatStorage<kChannels>> from, int valid) {
   float4 four = make_float4(0, 0, 0, 0);
   if constexpr (kChannels == Channels::kFours) {
     if (valid > 0) four = __ldg(reinterpret_cast<const float4*>(from));
+  } else if constexpr (kChannels == Channels::kAny) {
+    four = LoadSingly(from, valid);
   } else {
     if (valid > 0) four.x = __ldg(from);
     if (valid > 1) four.y = __ldg(from + 1);
@@ -43,6 +45,7 @@ inline constexpr bool kSmallBatches = T::kThreads <= 128 && kTaps == Taps::kAny;
 template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
 struct WeightCopy {
   using W = WeightTile<T, kLayout>;
+  using In = InNumbers<FloatStorage<kChannels>>;
   static constexpr int kTapsAtOnce = T::kCopiers / W::kGroups;
   static_assert(T::kCopiers % W::kGroups == 0);
   static constexpr int kBatch = kSmallBatches<T, kTaps> ? 2 : 5;
@@ -60,14 +63,14 @@ struct WeightCopy {
 
   float4 fours[kBatch];
 
-  __device__ void Load(const TapConvolution& c, const TapGrid& grid, const float* weights,
+  __device__ void Load(const TapConvolution& c, const TapGrid& grid, const In& weights,
                        int first_result, int first_channel, int batch) {
     const int n = first_result + (W::kBySource ? Row() : Inner());
     const int k = first_channel + (W::kBySource ? Inner() : Row());
     const int valid = n >= c.out_channels || k >= c.channels ? 0
                       : W::kBySource                         ? c.channels - k
                                                              : c.out_channels - n;
-    const float* from = weights + (valid > 0 ? n * c.n_stride + k * c.k_stride : 0);
+    const In from = weights + (valid > 0 ? n * c.n_stride + k * c.k_stride : 0);
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
       const int tap = FirstTap() + (batch * kBatch + i) * kTapsAtOnce;
@@ -89,6 +92,7 @@ struct WeightCopy {
 // Copies the source pixels of a part, batch by batch.
 template <class T, Channels kChannels, Taps kTaps>
 struct SourceCopy {
+  using In = InNumbers<FloatStorage<kChannels>>;
   static constexpr int kLanes = kWordsPerPart / kGroupWords;  // threads that share a pixel
   static constexpr int kPixelsAtOnce = T::kCopiers / kLanes;
   static constexpr int kBatch = kSmallBatches<T, kTaps> ? 4 : 7;
@@ -104,9 +108,9 @@ struct SourceCopy {
 
   // `images` is the item's first image.
   __device__ void Load(const TapConvolution& c, int pixels, const unsigned* offsets,
-                       const float* images, int first_channel, int batch) {
+                       const In& images, int first_channel, int batch) {
     const int channel = first_channel + LaneChannel();
-    const float* lane_images = images + channel;
+    const In lane_images = images + channel;
     const int first = FirstPixel() + batch * kBatch * kPixelsAtOnce;
 #pragma unroll
     for (int i = 0; i < kBatch; ++i) {
@@ -135,8 +139,8 @@ class FloatParts {
  public:
   __device__ FloatParts(const TapConvolution& c, const TapArrays& arrays)
       : c_(c),
-        source_(static_cast<const float*>(arrays.source.data)),
-        weights_(static_cast<const float*>(arrays.weights.data)) {}
+        source_(As<FloatStorage<kChannels>>(arrays.source)),
+        weights_(As<FloatStorage<kChannels>>(arrays.weights)) {}
 
   __device__ void Begin(const PartPlace<T>& place) {
     source_batches_ = place.grid().num_taps > 0 ? source_copy_.Batches(place.pixels) : 0;
@@ -169,8 +173,8 @@ class FloatParts {
   }
 
   const TapConvolution& c_;
-  const float* source_;
-  const float* weights_;
+  InNumbers<FloatStorage<kChannels>> source_;
+  InNumbers<FloatStorage<kChannels>> weights_;
   SourceCopy<T, kChannels, kTaps> source_copy_;
   WeightCopy<T, kChannels, kLayout, kTaps> weight_copy_;
   int source_batches_ = 0;

@@ -223,8 +223,12 @@ void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const T
         c, [&]<class T>() { LaunchTile<T, kChannels, kLayout>(stream, c, arrays); });
   };
   const bool fours = c.channels % 4 == 0 && c.out_channels % 4 == 0;
+  const bool floats = arrays.source.is_float() && arrays.weights.is_float() &&
+                      arrays.other.is_float() && arrays.result.is_float();
   if (math == Math::kFp32) {
     launch.template operator()<Math::kFp32, Channels::kOdd>();
+  } else if (!floats) {
+    launch.template operator()<Math::kTf32, Channels::kAny>();
   } else if (fours) {
     launch.template operator()<Math::kTf32, Channels::kFours>();
   } else {

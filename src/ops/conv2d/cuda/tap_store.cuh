@@ -46,24 +46,25 @@ __device__ void ForEachPair(const TapConvolution& c, const Item& item, const Vis
 
 // Two neighbouring result channels; only `valid` of them exist.
 template <Channels kChannels>
-__device__ float2 LoadPair(const float* from, int valid) {
+__device__ float2 LoadPair(const InNumbers<FloatStorage<kChannels>>& from, int valid) {
   if constexpr (kChannels == Channels::kFours) {
     return valid > 0 ? *reinterpret_cast<const float2*>(from) : make_float2(0, 0);
   }
-  return make_float2(valid > 0 ? from[0] : 0, valid > 1 ? from[1] : 0);
+  return make_float2(valid > 0 ? LoadNumber(from) : 0, valid > 1 ? LoadNumber(from + 1) : 0);
 }
 template <Channels kChannels>
-__device__ void StorePair(float* to, int valid, const float2& pair) {
+__device__ void StorePair(const OutNumbers<FloatStorage<kChannels>>& to, int valid,
+                          const float2& pair) {
   if constexpr (kChannels == Channels::kFours) {
     if (valid > 0) *reinterpret_cast<float2*>(to) = pair;
   } else {
-    if (valid > 0) to[0] = pair.x;
-    if (valid > 1) to[1] = pair.y;
+    if (valid > 0) StoreSingly(pair.x, to);
+    if (valid > 1) StoreSingly(pair.y, to + 1);
   }
 }
 
-// The results of TF32 and fp32: floats. For a window, the values to add are loaded while the last
-// part is multiplied; other kernels run more blocks and have no registers for that.
+// The results of TF32 and fp32. For a window, the values to add are loaded while the last part is
+// multiplied; other kernels run more blocks and have no registers for that.
 template <class T, Channels kChannels, Taps kTaps>
 class FloatResults {
   static constexpr bool kAddedEarly = kTaps == Taps::kWindow;
@@ -71,11 +72,12 @@ class FloatResults {
  public:
   __device__ FloatResults(const TapConvolution& c, const TapArrays& arrays)
       : c_(c),
-        other_(static_cast<const float*>(arrays.other.data)),
-        result_(static_cast<float*>(arrays.result.data)) {}
+        adds_(arrays.other.data != nullptr),
+        other_(As<FloatStorage<kChannels>>(arrays.other)),
+        result_(As<FloatStorage<kChannels>>(arrays.result)) {}
 
   __device__ void Begin(const Item& item) {
-    if (other_ == nullptr || !kAddedEarly) return;
+    if (!adds_ || !kAddedEarly) return;
     ForEachPair<T>(c_, item, [&](int m, int n, int half, int64_t offset, int valid) {
       const float2 pair = LoadPair<kChannels>(other_ + offset, valid);
       added_.values[m][n][2 * half] = pair.x;
@@ -84,10 +86,10 @@ class FloatResults {
   }
 
   __device__ void Store(const Item& item, Sums<T>& sums) const {
-    if (other_ != nullptr && kAddedEarly) AddTo(sums);
+    if (adds_ && kAddedEarly) AddTo(sums);
     ForEachPair<T>(c_, item, [&](int m, int n, int half, int64_t offset, int valid) {
       float2 pair = make_float2(sums.values[m][n][2 * half], sums.values[m][n][2 * half + 1]);
-      if (other_ != nullptr && !kAddedEarly) {
+      if (adds_ && !kAddedEarly) {
         const float2 added = LoadPair<kChannels>(other_ + offset, valid);
         pair = make_float2(pair.x + added.x, pair.y + added.y);
       }
@@ -108,8 +110,9 @@ class FloatResults {
   }
 
   const TapConvolution& c_;
-  const float* other_;
-  float* result_;
+  bool adds_;
+  InNumbers<FloatStorage<kChannels>> other_;
+  OutNumbers<FloatStorage<kChannels>> result_;
   Sums<T> added_;
 };
 

@@ -134,16 +134,17 @@ __device__ void AddTurns(int row, int turn, float* exchange, WarpSums<C>& sums) 
 
 template <class C>
 __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int first_in,
-                          const WarpSums<C>& sums, float* dw) {
+                          const WarpSums<C>& sums,
+                          const OutNumbers<FloatStorage<C::kChannels>>& dw) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int in = first_in + lane % 4 * 2;
 #pragma unroll
   for (int j = 0; j < 2 * C::kBlocksM; ++j) {
     const int out = first_out + j / 2 * 16 + lane / 4 * 2 + j % 2;
     if (out >= g.out_channels) continue;
-    float* window = dw + (static_cast<int64_t>(out) * C::kTaps + row) * C::kTaps * g.channels + in;
+    auto window = dw + (static_cast<int64_t>(out) * C::kTaps + row) * C::kTaps * g.channels + in;
 #pragma unroll
-    for (int tap = 0; tap < C::kTaps; ++tap, window += g.channels) {
+    for (int tap = 0; tap < C::kTaps; ++tap, window = window + g.channels) {
 #pragma unroll
       for (int n = 0; n < C::kBlocksN; ++n) {
         const float* pair = &sums.values[tap][j / 2][n][j % 2 * 2];
@@ -151,8 +152,8 @@ __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int f
         if constexpr (C::kChannels == Channels::kFours) {
           if (valid > 0) *reinterpret_cast<float2*>(window + n * 8) = make_float2(pair[0], pair[1]);
         } else {
-          if (valid > 0) window[n * 8] = pair[0];
-          if (valid > 1) window[n * 8 + 1] = pair[1];
+          if (valid > 0) StoreSingly(pair[0], window + n * 8);
+          if (valid > 1) StoreSingly(pair[1], window + (n * 8 + 1));
         }
       }
     }
@@ -163,7 +164,9 @@ __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int f
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, 2)
     WeightGradientKernel(const __grid_constant__ WeightGradient g, const __grid_constant__ Tiling t,
-                         const float* x, const float* dy, float* partial) {
+                         InNumbers<FloatStorage<C::kChannels>> x,
+                         InNumbers<FloatStorage<C::kChannels>> dy,
+                         OutNumbers<FloatStorage<C::kChannels>> partial) {
   extern __shared__ float shared[];
   const TileArea dy_area{t.rows, t.columns};
   const int dy_floats = dy_area.pixels() * kPitch;
@@ -214,8 +217,8 @@ constexpr size_t ExchangeFloats() {
 }
 
 template <class C>
-void Launch(cudaStream_t stream, const WeightGradient& g, const float* x, const float* dy,
-            float* scratch, float* dw) {
+void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientArrays& arrays) {
+  using Storage = FloatStorage<C::kChannels>;
   const Tiling t = TilingOf(g, C::kOut, C::kIn);
   static const bool allowed = [] {
     THIMBLE_CUDA(cudaFuncSetAttribute(WeightGradientKernel<C>,
@@ -227,15 +230,16 @@ void Launch(cudaStream_t stream, const WeightGradient& g, const float* x, const 
   const dim3 blocks(static_cast<unsigned>(t.splits), static_cast<unsigned>(t.out_groups),
                     static_cast<unsigned>(t.in_groups));
   WeightGradientKernel<C><<<blocks, C::kThreads, SharedBytes(t, ExchangeFloats<C>()), stream>>>(
-      g, t, x, dy, t.splits > 1 ? scratch : dw);
+      g, t, As<Storage>(arrays.x), As<Storage>(arrays.dy),
+      As<Storage>(t.splits > 1 ? Numbers(arrays.scratch) : arrays.dw));
   THIMBLE_CUDA_LAUNCHED();
   if (t.splits == 1) return;
   const auto elements = static_cast<int64_t>(g.elements());
   if (elements % 4 == 0) {
-    LaunchSumRows(stream, reinterpret_cast<const float4*>(scratch), t.splits, elements / 4,
-                  reinterpret_cast<float4*>(dw));
+    LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), t.splits, elements / 4,
+                  arrays.dw);
   } else {
-    LaunchSumRows(stream, scratch, t.splits, elements, dw);
+    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), t.splits, elements, arrays.dw);
   }
 }
 
@@ -261,10 +265,13 @@ size_t WeightGradientScratchBytes(const WeightGradient& gradient) {
 }
 
 void LaunchWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
-                          const float* x, const float* dy, float* scratch, float* dw) {
-  const auto launch = [&]<class C>() { Launch<C>(stream, gradient, x, dy, scratch, dw); };
+                          const WeightGradientArrays& arrays) {
+  const auto launch = [&]<class C>() { Launch<C>(stream, gradient, arrays); };
+  const bool floats = arrays.x.is_float() && arrays.dy.is_float() && arrays.dw.is_float();
   if (math == Math::kFp32) {
     WithConfig<Math::kFp32, Channels::kOdd>(gradient, launch);
+  } else if (!floats) {
+    WithConfig<Math::kTf32, Channels::kAny>(gradient, launch);
   } else if (gradient.channels % 4 == 0 && gradient.out_channels % 4 == 0) {
     WithConfig<Math::kTf32, Channels::kFours>(gradient, launch);
   } else {

@@ -8,6 +8,7 @@
 #include <cstddef>
 
 #include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
 
@@ -22,12 +23,20 @@ struct WeightGradient {
   size_t elements() const { return static_cast<size_t>(out_channels) * kernel * kernel * channels; }
 };
 
+// All floats for fp32, otherwise of any type: sums are fp32, rounded once when they are stored.
+struct WeightGradientArrays {
+  ConstNumbers x;
+  ConstNumbers dy;
+  Numbers dw;
+  float* scratch;
+};
+
 // Whether the kernel's size is supported and a tile fits into shared memory.
 bool FitsWeightGradient(const WeightGradient& gradient);
 // Bytes of scratch: one copy of dw per split; 0 if there is only one split.
 size_t WeightGradientScratchBytes(const WeightGradient& gradient);
 // Factors are rounded to TF32 or multiplied unrounded; sums are fp32. Requires that it fits.
 void LaunchWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
-                          const float* x, const float* dy, float* scratch, float* dw);
+                          const WeightGradientArrays& arrays);
 
 }  // namespace thimble

@@ -215,7 +215,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
 }
 
 template <class C>
-void Launch(cudaStream_t stream, const WeightGradient& g, const ShortWeightGradientArrays& arrays) {
+void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientArrays& arrays) {
   using Number = typename C::Number;
   using Groups = ShortGroups<Number>;
   const auto kernel = ShortWeightGradientKernel<C>;
@@ -270,7 +270,7 @@ size_t ShortWeightGradientScratchBytes(const WeightGradient& gradient) {
 }
 
 void LaunchShortWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
-                               const ShortWeightGradientArrays& arrays) {
+                               const WeightGradientArrays& arrays) {
   const auto launch = [&]<class C>() { Launch<C>(stream, gradient, arrays); };
   if (math == Math::kF16) {
     WithConfig<Math::kF16, Channels::kFours>(gradient, launch);

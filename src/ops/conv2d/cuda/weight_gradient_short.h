@@ -9,22 +9,14 @@
 
 #include "thimble/ops/conv2d/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/weight_gradient.h"
-#include "thimble/tensor/number_pointer.h"
 
 namespace thimble {
-
-struct ShortWeightGradientArrays {
-  ConstNumbers x;
-  ConstNumbers dy;
-  Numbers dw;  // of any type: sums are fp32, rounded once when they are stored
-  float* scratch;
-};
 
 // The counterparts of weight_gradient.h.
 bool FitsShortWeightGradient(const WeightGradient& gradient);
 size_t ShortWeightGradientScratchBytes(const WeightGradient& gradient);
 // `math` is the type of x and dy.
 void LaunchShortWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
-                               const ShortWeightGradientArrays& arrays);
+                               const WeightGradientArrays& arrays);
 
 }  // namespace thimble

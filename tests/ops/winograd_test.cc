@@ -37,6 +37,8 @@ struct Filters {
     result.attributes = {{"stride", stride}, {"padding", padding}};
     if (op == "conv2d") {
       result.inputs = {x(), w()};
+    } else if (op == "conv2d_add") {
+      result.inputs = {x(), w(), dy()};
     } else if (op == "conv2d_grad_input") {
       result.inputs = {w(), dy()};
       result.attributes.Set("height", height);
@@ -50,7 +52,8 @@ struct Filters {
   }
 };
 
-const std::vector<std::string> kOps = {"conv2d", "conv2d_grad_input", "conv2d_grad_weight"};
+const std::vector<std::string> kOps = {"conv2d", "conv2d_add", "conv2d_grad_input",
+                                       "conv2d_grad_weight"};
 
 // Columns: batch, height, width, channels, out channels, padding.
 const std::vector<Filters> kFilters = {
@@ -61,6 +64,7 @@ const std::vector<Filters> kFilters = {
     {1, 6, 9, 16, 33, 2},    // more outputs than inputs
     {2, 13, 2, 33, 8, 1},    // narrow
     {1, 8, 8, 130, 34, 1},   // two blocks of input channels
+    {2, 9, 8, 260, 8, 1},    // three blocks of input channels, in regions of tiles
     {1, 5, 4, 12, 130, 0},   // several blocks of output channels
     {3, 24, 24, 8, 16, 1},   // more tiles than a group; parts of the weight gradient
     {2, 16, 16, 64, 64, 1},  // a layer of wrn-28-2
@@ -130,8 +134,18 @@ const std::vector<WinogradShape> kShapes = {{6400, 16, 32},  {6400, 32, 32},   {
                                             {400, 128, 128}, {40, 128, 128},   {4, 128, 128},
                                             {6400, 16, 160}, {6400, 160, 160}, {400, 640, 640}};
 
+// The same shapes with results of 32 and 16 bits.
+std::vector<WinogradShape> ShapesOfBothSizes() {
+  std::vector<WinogradShape> shapes = kShapes;
+  for (WinogradShape shape : kShapes) {
+    shape.short_results = true;
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
 TEST(WinogradBlocksTest, AMebibytePerThreadIsEnough) {
-  for (const WinogradShape& shape : kShapes) {
+  for (const WinogradShape& shape : ShapesOfBothSizes()) {
     for (size_t threads : {1, 2, 3, 16}) {
       const size_t limit = threads << 20;
       EXPECT_LE(ChooseWinogradBlocks(shape, threads, limit).ScratchBytes(threads), limit);
@@ -144,10 +158,11 @@ void ExpectSame(const WinogradBlocks& again, const WinogradBlocks& blocks) {
   EXPECT_EQ(again.tiles, blocks.tiles);
   EXPECT_EQ(again.channels, blocks.channels);
   EXPECT_EQ(again.out_channels, blocks.out_channels);
+  EXPECT_EQ(again.region, blocks.region);
 }
 
 TEST(WinogradBlocksTest, AskedAgainWithTheirOwnBytesAreTheSame) {
-  for (const WinogradShape& shape : kShapes) {
+  for (const WinogradShape& shape : ShapesOfBothSizes()) {
     for (size_t threads : {1, 2, 3}) {
       for (size_t limit = 1; limit <= size_t{8} << 20; limit *= 2) {
         const WinogradBlocks blocks = ChooseWinogradBlocks(shape, threads, limit);
@@ -166,6 +181,13 @@ std::vector<OpCase> WinogradCases() {
   std::vector<OpCase> cases;
   for (const Filters& filters : kFilters) {
     for (const std::string& op : kOps) cases.push_back(filters.Case(op));
+  }
+  // Each tensor with a type of its own.
+  for (const std::string& op : kOps) {
+    for (const Filters& filters : {kFilters[3], kFilters[6], kFilters[9]}) {
+      cases.push_back(filters.Case(op));
+      cases.back().number_types = {DType::kBF16, DType::kF32, DType::kF16};
+    }
   }
   return cases;
 }

@@ -12,7 +12,10 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
+#include <type_traits>
 
+#include "thimble/base/check.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/device/cpu/simd_loops-inl.h"
 #include "thimble/tensor/dtype.h"
 
@@ -132,6 +135,25 @@ HWY_INLINE void StoreNumbers(hn::Vec<Tag> numbers, Tag tag, F16* to) {
 template <class Tag>
 HWY_INLINE void StoreNumbers(hn::Vec<Tag> numbers, Tag tag, BF16* to) {
   StoreHalves(tag, ToBF16Bits(tag, numbers), &to->bits);
+}
+
+// Calls visit with the address as a pointer to the stored type.
+template <class Void, class Visit>
+HWY_INLINE void VisitNumbers(const NumberPointer<Void>& numbers, const Visit& visit) {
+  using Half = std::conditional_t<std::is_const_v<Void>, const F16, F16>;
+  using Brain = std::conditional_t<std::is_const_v<Void>, const BF16, BF16>;
+  if (numbers.type == DType::kF16) return visit(static_cast<Half*>(numbers.data));
+  if (numbers.type == DType::kBF16) return visit(static_cast<Brain*>(numbers.data));
+  THIMBLE_CHECK(numbers.is_float(), "{} does not store numbers", Name(numbers.type));
+  visit(numbers.floats());
+}
+
+// For a few vectors in a loop over something else.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> LoadNumbersOfAnyType(Tag tag, const ConstNumbers& from, size_t i) {
+  if (from.type == DType::kF16) return LoadNumbers(tag, static_cast<const F16*>(from.data) + i);
+  if (from.type == DType::kBF16) return LoadNumbers(tag, static_cast<const BF16*>(from.data) + i);
+  return LoadNumbers(tag, from.floats() + i);
 }
 
 template <class Stored>

@@ -33,17 +33,11 @@ HWY_INLINE void EncodeRows(const float* from, const NumberRows& rows, Stored* to
 }
 
 void DecodeAll(ConstNumbers from, const NumberRows& rows, float* to) {
-  if (from.type == DType::kF16) return DecodeRows(static_cast<const F16*>(from.data), rows, to);
-  if (from.type == DType::kBF16) return DecodeRows(static_cast<const BF16*>(from.data), rows, to);
-  THIMBLE_CHECK(from.type == DType::kF32, "{} does not store numbers", Name(from.type));
-  DecodeRows(from.floats(), rows, to);
+  VisitNumbers(from, [&](const auto* stored) HWY_ATTR { DecodeRows(stored, rows, to); });
 }
 
 void EncodeAll(const float* from, const NumberRows& rows, Numbers to) {
-  if (to.type == DType::kF16) return EncodeRows(from, rows, static_cast<F16*>(to.data));
-  if (to.type == DType::kBF16) return EncodeRows(from, rows, static_cast<BF16*>(to.data));
-  THIMBLE_CHECK(to.type == DType::kF32, "{} does not store numbers", Name(to.type));
-  EncodeRows(from, rows, to.floats());
+  VisitNumbers(to, [&](auto* stored) HWY_ATTR { EncodeRows(from, rows, stored); });
 }
 
 }  // namespace

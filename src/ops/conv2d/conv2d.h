@@ -29,12 +29,8 @@ struct Conv2dGradInputCpu {
   static void Run(const KernelCall& call);
 };
 
-// conv2d_add: the convolution, and a second pass that adds. Declines, options and scratch are those
-// of the convolution.
+// conv2d_add: what is added is added to complete sums. Scratch is that of the convolution.
 struct Conv2dAddCpu : Conv2dCpu {
-  static void Run(const KernelCall& call);
-};
-struct Conv2dAddWinogradCpu : Conv2dWinogradCpu {
   static void Run(const KernelCall& call);
 };
 

@@ -1,6 +1,3 @@
-#include <array>
-
-#include "thimble/ops/add/add.h"
 #include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/line_convolution.h"
@@ -57,12 +54,6 @@ void Conv2dCpu::Run(const KernelCall& call) { RunConvolution(call, {}); }
 
 void Conv2dAddCpu::Run(const KernelCall& call) {
   RunConvolution(call, ConstNumbersOf(call.inputs[2]));
-}
-
-void Conv2dAddWinogradCpu::Run(const KernelCall& call) {
-  Conv2dWinogradCpu::Run(call);
-  const std::array<TensorView, 2> inputs = {call.outputs[0], call.inputs[2]};
-  AddCpu::Run({inputs, call.outputs, call.attributes, {}, call.pool, call.stream});
 }
 
 }  // namespace thimble

@@ -238,12 +238,7 @@ void FinishUnit(const Summation& run, size_t index, float* sums, size_t part_str
       static_cast<size_t>(unit.tap_row) * run.cut.groups + static_cast<size_t>(unit.group);
   const Numbers out =
       run.dw + (columns.begin * window + group * run.cut.rows.total + unit.rows.begin);
-  const MatrixBlock block{0, columns.size(), 0, unit.rows.size()};
-  const TransposedPacker transpose(sums, run.cut.unit_columns);
-  if (out.is_float()) return transpose(block, out.floats(), window);
-  alignas(64) float copy[kMaxOuterColumns * kMaxOuterRows];
-  transpose(block, copy, kMaxOuterRows);
-  EncodeNumberRows(copy, {block.rows, block.columns, kMaxOuterRows, window}, out);
+  StoreTransposed(sums, {columns.size(), unit.rows.size(), run.cut.unit_columns, window}, out);
 }
 
 // Several parts: all parts sum one region at a time.

@@ -114,5 +114,25 @@ void TransposedPacker::operator()(const MatrixBlock& block, float* panel, size_t
   }
 }
 
+void StoreTransposed(const float* from, const TransposedRows& rows, Numbers to) {
+  const TransposedPacker transpose(from, rows.from_stride);
+  if (to.is_float()) {
+    return transpose({0, rows.rows, 0, rows.columns}, to.floats(), rows.to_stride);
+  }
+  // A piece at a time: its numbers are rounded afterwards.
+  constexpr size_t kRows = 32;
+  constexpr size_t kColumns = 64;
+  alignas(64) float copy[kRows * kColumns];
+  for (size_t row = 0; row < rows.rows; row += kRows) {
+    for (size_t column = 0; column < rows.columns; column += kColumns) {
+      const MatrixBlock block{row, std::min(kRows, rows.rows - row), column,
+                              std::min(kColumns, rows.columns - column)};
+      transpose(block, copy, kColumns);
+      EncodeNumberRows(copy, {block.rows, block.columns, kColumns, rows.to_stride},
+                       to + (row * rows.to_stride + column));
+    }
+  }
+}
+
 }  // namespace thimble
 #endif  // HWY_ONCE

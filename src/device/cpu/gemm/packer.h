@@ -43,4 +43,13 @@ class TransposedPacker {
   size_t row_stride_;
 };
 
+// Stores the transpose of floats: row r, column c of `to` is from[c * from_stride + r].
+struct TransposedRows {
+  size_t rows = 0;
+  size_t columns = 0;
+  size_t from_stride = 0;
+  size_t to_stride = 0;
+};
+void StoreTransposed(const float* from, const TransposedRows& rows, Numbers to);
+
 }  // namespace thimble

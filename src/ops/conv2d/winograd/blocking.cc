@@ -19,6 +19,8 @@ size_t WholeStrips(size_t columns) { return RoundUp(columns, kMaxTileColumns); }
 constexpr double kInputCycles = 200;
 constexpr double kOutputCycles = 160;
 constexpr double kProductCycles = 36;
+// The same for transforming the filters of 16 pairs of channels.
+constexpr double kWeightCycles = 100;
 
 // Calls visit(size) for the sizes that divide `total` into 1, 2, 4, … equal blocks, rounded to
 // multiples.
@@ -72,7 +74,7 @@ double GradientCost(const WinogradShape& shape, const WinogradBlocks& blocks, si
   const double transforms = kInputCycles * channels * static_cast<double>(blocks_out) +
                             kOutputCycles * out_channels * static_cast<double>(blocks_in);
   // With few blocks, threads wait for the last ones.
-  const size_t chunks = parts * blocks_in * blocks_out;
+  const size_t chunks = parts * blocks_in * CeilDivide(blocks.region, blocks.out_channels);
   const double waiting =
       static_cast<double>(CeilDivide(chunks, threads) * threads) / static_cast<double>(chunks);
   return waiting * (products + transforms);
@@ -90,6 +92,7 @@ WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
   BestBlocks best(threads, scratch_bytes);
   WinogradBlocks blocks;
   blocks.channels = CutEqually(shape.channels, kWinogradChannels).size;
+  const bool keeps_sums = shape.short_results && blocks.channels < shape.channels;
   ForEachBlockSize(shape.out_channels, kMaxTileColumns, [&](size_t block_out) {
     blocks.out_channels = block_out;
     blocks.shared_floats = WinogradFloats(blocks.channels, block_out);
@@ -101,7 +104,19 @@ WinogradBlocks ChooseWinogradBlocks(const WinogradShape& shape, size_t threads,
       const double product =
           kProductCycles * channels * 16 * out_channels * (1 + 1.5 / static_cast<double>(tiles));
       const auto times_input = static_cast<double>(CeilDivide(shape.out_channels, block_out));
-      best.Consider(blocks, product + kInputCycles * channels * times_input);
+      const double cost = product + kInputCycles * channels * times_input;
+      blocks.region = shape.tiles;
+      if (!keeps_sums) {
+        best.Consider(blocks, cost);
+        continue;
+      }
+      ForEachBlockSize(shape.tiles, 1, [&](size_t region) {
+        blocks.region = region;
+        blocks.sum_floats = region * kTileOutputs * std::min(block_out, shape.out_channels);
+        // Filters are transformed again for each region.
+        const double weights = kWeightCycles * channels * 16 * out_channels;
+        best.Consider(blocks, cost + weights / static_cast<double>(region));
+      });
     }
   });
   return best.best();
@@ -120,9 +135,15 @@ WinogradBlocks ChooseWinogradGradientBlocks(const WinogradShape& shape, size_t t
   const size_t parts = WinogradGradientParts(shape);
   BestBlocks best(threads, scratch_bytes);
   WinogradBlocks blocks;
-  // Rounded to whole cache lines.
-  blocks.shared_floats =
-      RoundUp((parts - 1) * kWinogradTaps * shape.channels * shape.out_channels, 16);
+  const bool keeps_sums = shape.short_results && parts > 1;
+  const size_t shared_parts = keeps_sums ? parts : parts - 1;
+  const auto consider = [&](size_t region) {
+    blocks.region = region;
+    // Rounded to whole cache lines.
+    blocks.shared_floats = RoundUp(
+        shared_parts * kWinogradTaps * shape.channels * std::min(region, shape.out_channels), 16);
+    best.Consider(blocks, GradientCost(shape, blocks, parts, threads));
+  };
   const size_t most_in = CutEqually(shape.channels, kWinogradChannels).size;
   const size_t most_out = std::min(shape.out_channels, kWinogradChannels);
   ForEachBlockSize(most_in, 16, [&](size_t block_in) {
@@ -135,7 +156,11 @@ WinogradBlocks ChooseWinogradGradientBlocks(const WinogradShape& shape, size_t t
         blocks.floats_per_thread = WinogradFloats(tiles, block_in) +
                                    WinogradFloats(tiles, block_out) +
                                    WinogradFloats(block_in, block_out);
-        best.Consider(blocks, GradientCost(shape, blocks, parts, threads));
+        if (keeps_sums) {
+          ForEachBlockSize(shape.out_channels, block_out, consider);
+        } else {
+          consider(RoundUp(shape.out_channels, block_out));
+        }
       }
     });
   });

@@ -26,6 +26,9 @@ struct ConvolutionRun {
   float* scratch_end;
   ThreadPool& pool;
 
+  // Whether sums over several blocks of input channels are made in scratch, as floats.
+  bool KeepsSums() const { return blocks.sum_floats > 0; }
+  float* Sums() const { return scratch_end - blocks.shared_floats - blocks.sum_floats; }
   float* ThreadScratch(size_t thread) const { return scratch + thread * blocks.floats_per_thread; }
 
   // The transformed filters of a block end where the scratch ends, so that its last word is always
@@ -66,8 +69,40 @@ void TransformAllWeights(const ConvolutionRun& run, const WeightBlock& block) {
   });
 }
 
-void ConvolveTiles(const ConvolutionRun& run, const WeightBlock& block, IndexRange tiles,
-                   float* scratch) {
+// Transforms products to outputs: to the images, or to the sums of a region that are not complete.
+void StoreTiles(const ConvolutionRun& run, const WeightBlock& block, IndexRange region,
+                IndexRange tiles, const PointMatrices<const float>& products) {
+  const WinogradConvolution& c = run.convolution;
+  const bool first = block.channels.begin == 0;
+  const bool last = block.channels.end == static_cast<size_t>(c.input_grid.channels);
+  const size_t channels = block.out_channels.size();
+  const IndexRange in_region{tiles.begin - region.begin, tiles.end - region.begin};
+  TileOutputs outputs{.products = products,
+                      .images = c.output,
+                      .grid = c.output_grid,
+                      .tiles = tiles,
+                      .channels = block.out_channels,
+                      .add = !first};
+  if (run.KeepsSums() && !last) {
+    // As images of one tile each.
+    outputs.images = run.Sums();
+    outputs.grid = {.height = kWinogradOutputs,
+                    .width = kWinogradOutputs,
+                    .channels = static_cast<int64_t>(channels),
+                    .tiles_high = 1,
+                    .tiles_wide = 1};
+    outputs.tiles = in_region;
+    outputs.channels = {0, channels};
+  } else if (run.KeepsSums()) {
+    outputs.add = false;
+    outputs.sums = run.Sums() + in_region.begin * kTileOutputs * channels;
+  }
+  if (last) outputs.added = c.added;
+  TransformOutputTiles(outputs);
+}
+
+void ConvolveTiles(const ConvolutionRun& run, const WeightBlock& block, IndexRange region,
+                   IndexRange tiles, float* scratch) {
   const WinogradConvolution& c = run.convolution;
   const size_t depth = block.channels.size();
   const PointMatrices<float> values{scratch, WinogradPointStride(run.blocks.tiles, depth), depth};
@@ -82,18 +117,21 @@ void ConvolveTiles(const ConvolutionRun& run, const WeightBlock& block, IndexRan
                  .tiles = tiles.size(),
                  .depth = depth,
                  .strips = block.strips()});
-  TransformOutputTiles({products.data, products.point_stride, products.row_stride}, c.output_grid,
-                       tiles, block.out_channels, block.channels.begin != 0, c.output);
+  StoreTiles(run, block, region, tiles,
+             {products.data, products.point_stride, products.row_stride});
 }
 
-void ConvolveAllTiles(const ConvolutionRun& run, const WeightBlock& block) {
-  const size_t tiles = run.convolution.shape().tiles;
+void ConvolveRegion(const ConvolutionRun& run, const WeightBlock& block, IndexRange region) {
+  const size_t tiles = region.size();
   const auto threads = static_cast<size_t>(run.pool.num_threads());
   // The same number of groups for every thread.
   const size_t rounds = CeilDivide(tiles, run.blocks.tiles * threads);
   const EqualPieces groups = CutEqually(tiles, CeilDivide(tiles, rounds * threads));
   run.pool.Run(groups.count, [&](size_t group, size_t thread) {
-    ConvolveTiles(run, block, groups.Piece(group), run.ThreadScratch(thread));
+    const IndexRange group_tiles = groups.Piece(group);
+    ConvolveTiles(run, block, region,
+                  {region.begin + group_tiles.begin, region.begin + group_tiles.end},
+                  run.ThreadScratch(thread));
   });
 }
 
@@ -113,10 +151,13 @@ void RunWinogradConvolution(const WinogradConvolution& convolution, std::span<st
   const size_t strip_width = ActiveMicroTile().columns;
   for (size_t out = 0; out < shape.out_channels; out += run.blocks.out_channels) {
     const IndexRange out_channels{out, std::min(shape.out_channels, out + run.blocks.out_channels)};
-    for (size_t piece = 0; piece < channels.count; ++piece) {
-      const WeightBlock block{channels.Piece(piece), out_channels, strip_width};
-      TransformAllWeights(run, block);
-      ConvolveAllTiles(run, block);
+    for (size_t begin = 0; begin < shape.tiles; begin += run.blocks.region) {
+      const IndexRange region{begin, std::min(shape.tiles, begin + run.blocks.region)};
+      for (size_t piece = 0; piece < channels.count; ++piece) {
+        const WeightBlock block{channels.Piece(piece), out_channels, strip_width};
+        TransformAllWeights(run, block);
+        ConvolveRegion(run, block, region);
+      }
     }
   }
 }

@@ -14,17 +14,19 @@ namespace thimble {
 
 // Holds a reference to its packer, which must outlive it (no temporary).
 struct WinogradConvolution {
-  const float* input = nullptr;
+  ConstNumbers input;
   TiledImages input_grid;
   // (9 * C, K): row = (tap, input channel), column = output channel.
   Packer weights;
-  float* output = nullptr;
+  Numbers output;  // overwritten
   TiledImages output_grid;
+  ConstNumbers added = {};  // an array like the output, added to it; or null
   size_t batch = 0;
 
   WinogradShape shape() const {
     return {batch * static_cast<size_t>(output_grid.tiles_high * output_grid.tiles_wide),
-            static_cast<size_t>(input_grid.channels), static_cast<size_t>(output_grid.channels)};
+            static_cast<size_t>(input_grid.channels), static_cast<size_t>(output_grid.channels),
+            IsShortNumber(output.type)};
   }
 };
 

@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "thimble/device/cpu/simd_loops-inl.h"
+#include "thimble/device/cpu/numbers-inl.h"
 #include "thimble/ops/conv2d/winograd/transforms-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -20,14 +20,15 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // The values that tiles read outside their image.
-alignas(64) constexpr float kZeros[kWinogradChannels] = {};
+template <class Stored>
+alignas(64) constexpr Stored kZeros[kWinogradChannels] = {};
 
 // The pixels of one tile, kSide x kSide, starting at the first of the requested channels.
-template <int64_t kSide>
+template <int64_t kSide, class Stored>
 struct TilePixels {
-  const float* pixels[kSide][kSide];
+  const Stored* pixels[kSide][kSide];
 
-  TilePixels(const float* images, const TiledImages& grid, size_t tile, size_t channel) {
+  TilePixels(const Stored* images, const TiledImages& grid, size_t tile, size_t channel) {
     const auto index = static_cast<int64_t>(tile);
     const int64_t image = index / (grid.tiles_high * grid.tiles_wide);
     const int64_t top = index / grid.tiles_wide % grid.tiles_high * kWinogradOutputs + grid.top;
@@ -38,24 +39,25 @@ struct TilePixels {
       const int64_t first_pixel = (image * grid.height + y) * grid.width + left;
       for (int64_t j = 0; j < kSide; ++j) {
         const bool inside = row_inside && left + j >= 0 && left + j < grid.width;
-        pixels[i][j] = inside ? images + (first_pixel + j) * grid.channels + channel : kZeros;
+        pixels[i][j] =
+            inside ? images + (first_pixel + j) * grid.channels + channel : kZeros<Stored>;
       }
     }
   }
 };
 
-template <class Line>
-HWY_INLINE void TransformTiles(const float* images, const TiledImages& grid, IndexRange tiles,
-                               IndexRange channels, const PointMatrices<float>& values) {
+template <class Line, class Stored>
+void TransformStoredTiles(const Stored* images, const TiledImages& grid, IndexRange tiles,
+                          IndexRange channels, const PointMatrices<float>& values) {
   constexpr auto kSide = static_cast<int64_t>(Line::kIn);
   for (size_t tile = tiles.begin; tile < tiles.end; ++tile) {
-    const TilePixels<kSide> from(images, grid, tile, channels.begin);
+    const TilePixels<kSide, Stored> from(images, grid, tile, channels.begin);
     float* to = values.data + (tile - tiles.begin) * values.row_stride;
     ForEachVector(channels.size(), [&](auto tag, size_t c) HWY_ATTR {
       TransformSquare<Line>(
           tag,
           [&](size_t row, size_t column)
-              HWY_ATTR { return hn::LoadU(tag, from.pixels[row][column] + c); },
+              HWY_ATTR { return LoadNumbers(tag, from.pixels[row][column] + c); },
           [&](size_t row, size_t column, auto value) HWY_ATTR {
             hn::StoreU(value, tag, to + (row * Line::kOut + column) * values.point_stride + c);
           });
@@ -63,12 +65,20 @@ HWY_INLINE void TransformTiles(const float* images, const TiledImages& grid, Ind
   }
 }
 
-void InputTiles(const float* images, const TiledImages& grid, IndexRange tiles, IndexRange channels,
+template <class Line>
+void TransformTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles,
+                    IndexRange channels, const PointMatrices<float>& values) {
+  VisitNumbers(images, [&](const auto* stored) {
+    TransformStoredTiles<Line>(stored, grid, tiles, channels, values);
+  });
+}
+
+void InputTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles, IndexRange channels,
                 const PointMatrices<float>& values) {
   TransformTiles<InputLine>(images, grid, tiles, channels, values);
 }
 
-void OutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+void OutputGradientTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles,
                          IndexRange channels, const PointMatrices<float>& values) {
   TransformTiles<OutputGradientLine>(images, grid, tiles, channels, values);
   // Columns that only fill up a strip are summed and discarded; zeros avoid slow denormals.
@@ -82,32 +92,48 @@ void OutputGradientTiles(const float* images, const TiledImages& grid, IndexRang
   }
 }
 
-void OutputTiles(const PointMatrices<const float>& products, const TiledImages& grid,
-                 IndexRange tiles, IndexRange channels, bool add, float* images) {
-  for (size_t tile = tiles.begin; tile < tiles.end; ++tile) {
+template <class Stored>
+void StoreOutputTiles(const TileOutputs& o, Stored* images) {
+  const TiledImages& grid = o.grid;
+  for (size_t tile = o.tiles.begin; tile < o.tiles.end; ++tile) {
     const auto index = static_cast<int64_t>(tile);
     const int64_t image = index / (grid.tiles_high * grid.tiles_wide);
     const int64_t top = index / grid.tiles_wide % grid.tiles_high * kWinogradOutputs;
     const int64_t left = index % grid.tiles_wide * kWinogradOutputs;
-    float* first =
-        images + ((image * grid.height + top) * grid.width + left) * grid.channels + channels.begin;
-    const float* from = products.data + (tile - tiles.begin) * products.row_stride;
-    ForEachVector(channels.size(), [&](auto tag, size_t c) HWY_ATTR {
+    const auto first =
+        static_cast<size_t>(((image * grid.height + top) * grid.width + left) * grid.channels) +
+        o.channels.begin;
+    const size_t row_in_group = tile - o.tiles.begin;
+    const float* from = o.products.data + row_in_group * o.products.row_stride;
+    const float* sums = o.sums + row_in_group * kTileOutputs * o.channels.size();
+    ForEachVector(o.channels.size(), [&](auto tag, size_t c) HWY_ATTR {
       TransformSquare<OutputLine>(
           tag,
           [&](size_t row, size_t column) HWY_ATTR {
             return hn::LoadU(tag,
-                             from + (row * OutputLine::kIn + column) * products.point_stride + c);
+                             from + (row * OutputLine::kIn + column) * o.products.point_stride + c);
           },
           [&](size_t row, size_t column, auto value) HWY_ATTR {
             const auto i = static_cast<int64_t>(row);
             const auto j = static_cast<int64_t>(column);
             if (top + i >= grid.height || left + j >= grid.width) return;
-            float* to = first + (i * grid.width + j) * grid.channels + c;
-            hn::StoreU(add ? hn::Add(hn::LoadU(tag, to), value) : value, tag, to);
+            const size_t at = first + static_cast<size_t>((i * grid.width + j) * grid.channels) + c;
+            if (o.add) value = hn::Add(LoadNumbers(tag, images + at), value);
+            if (o.sums != nullptr) {
+              const size_t pixel = row * OutputLine::kOut + column;
+              value = hn::Add(hn::LoadU(tag, sums + pixel * o.channels.size() + c), value);
+            }
+            if (o.added.data != nullptr) {
+              value = hn::Add(value, LoadNumbersOfAnyType(tag, o.added, at));
+            }
+            StoreNumbers(value, tag, images + at);
           });
     });
   }
+}
+
+void OutputTiles(const TileOutputs& outputs) {
+  VisitNumbers(outputs.images, [&](auto* images) { StoreOutputTiles(outputs, images); });
 }
 
 constexpr size_t kStripVectors = 2;
@@ -271,17 +297,16 @@ HWY_EXPORT(WeightGradients);
 HWY_EXPORT(Products);
 HWY_EXPORT(Sums);
 
-void TransformInputTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+void TransformInputTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles,
                          IndexRange channels, const PointMatrices<float>& values) {
   HWY_DYNAMIC_DISPATCH(InputTiles)(images, grid, tiles, channels, values);
 }
-void TransformOutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+void TransformOutputGradientTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles,
                                   IndexRange channels, const PointMatrices<float>& values) {
   HWY_DYNAMIC_DISPATCH(OutputGradientTiles)(images, grid, tiles, channels, values);
 }
-void TransformOutputTiles(const PointMatrices<const float>& products, const TiledImages& grid,
-                          IndexRange tiles, IndexRange channels, bool add, float* images) {
-  HWY_DYNAMIC_DISPATCH(OutputTiles)(products, grid, tiles, channels, add, images);
+void TransformOutputTiles(const TileOutputs& outputs) {
+  HWY_DYNAMIC_DISPATCH(OutputTiles)(outputs);
 }
 void TransformWeightStrip(const float* taps, size_t tap_stride, size_t rows,
                           const PointMatrices<float>& weights) {

@@ -13,12 +13,14 @@
 #include <cstdint>
 
 #include "thimble/device/cpu/gemm/blocking.h"
+#include "thimble/device/cpu/numbers.h"
 
 namespace thimble {
 
 inline constexpr size_t kWinogradPoints = 36;
 inline constexpr size_t kWinogradTaps = 9;
 inline constexpr int64_t kWinogradOutputs = 4;  // along each side of a tile
+inline constexpr size_t kTileOutputs = kWinogradOutputs * kWinogradOutputs;
 // Maximum channels processed at a time. Fixed, because it decides the order of additions.
 inline constexpr size_t kWinogradChannels = 128;
 
@@ -44,17 +46,27 @@ struct PointMatrices {
 
 // values = transform of the 6 x 6 inputs of each tile, for these channels (at most
 // kWinogradChannels).
-void TransformInputTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+void TransformInputTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles,
                          IndexRange channels, const PointMatrices<float>& values);
 
 // values = transform of the 4 x 4 output gradients of each tile; columns up to the next whole
 // vector are zero.
-void TransformOutputGradientTiles(const float* images, const TiledImages& grid, IndexRange tiles,
+void TransformOutputGradientTiles(ConstNumbers images, const TiledImages& grid, IndexRange tiles,
                                   IndexRange channels, const PointMatrices<float>& values);
 
-// Writes the outputs of each tile to the images, or adds them.
-void TransformOutputTiles(const PointMatrices<const float>& products, const TiledImages& grid,
-                          IndexRange tiles, IndexRange channels, bool add, float* images);
+// Writes the outputs of each tile to the images, rounded once: the transform of the products, plus
+// sums over earlier input channels, plus what the op adds.
+struct TileOutputs {
+  PointMatrices<const float> products;
+  Numbers images;
+  TiledImages grid;
+  IndexRange tiles;
+  IndexRange channels;
+  bool add = false;             // to the images, which store floats
+  const float* sums = nullptr;  // to be added, (tiles, 4, 4, channels); or null
+  ConstNumbers added = {};      // to be added last, an array like the images; or null
+};
+void TransformOutputTiles(const TileOutputs& outputs);
 
 // Transforms the filters of `rows` input channels for one strip of output channels into their place
 // in the packed weights. taps: (9, rows, strip width), point matrices (rows, strip width).

@@ -20,11 +20,13 @@ struct GradientRun {
   float* scratch_end;
   ThreadPool& pool;
 
-  size_t weights() const { return kWinogradTaps * shape.channels * shape.out_channels; }
-  // The address for a part's gradient; for the first part, the result itself.
-  float* PartGradient(size_t part) const {
-    if (part == 0) return gradient.weight_gradient;
-    return scratch_end - (parts.count - part) * weights();
+  size_t row_numbers() const { return kWinogradTaps * shape.channels; }
+  // The address for a part's gradient of a region; for the first part the result itself, unless
+  // that cannot hold sums to which others are added.
+  Numbers PartGradient(size_t part, IndexRange region) const {
+    const bool complete = gradient.weight_gradient.is_float() || parts.count == 1;
+    if (part == 0 && complete) return gradient.weight_gradient + region.begin * row_numbers();
+    return scratch_end - (parts.count - part) * region.size() * row_numbers();
   }
   // Thread 0, which always has work, uses the end of the private part, so that the last word is
   // used even if nothing is shared.
@@ -38,6 +40,7 @@ struct FilterBlock {
   IndexRange tiles;
   IndexRange channels;
   IndexRange out_channels;
+  IndexRange region;  // of out channels; contains the block's
   size_t part = 0;
 };
 
@@ -82,12 +85,14 @@ void SumTiles(const GradientRun& run, const FilterBlock& block, const BlockMatri
 
 // Stores the gradients of the taps, (C, K) each, as (K, 9, C).
 void StoreTaps(const GradientRun& run, const FilterBlock& block, const PointMatrices<float>& taps) {
-  const size_t row_floats = kWinogradTaps * run.shape.channels;
-  float* to =
-      run.PartGradient(block.part) + block.out_channels.begin * row_floats + block.channels.begin;
-  for (size_t tap = 0; tap < kWinogradTaps; ++tap, to += run.shape.channels) {
-    const TransposedPacker transpose(taps.data + tap * taps.point_stride, taps.row_stride);
-    transpose({0, block.out_channels.size(), 0, block.channels.size()}, to, row_floats);
+  const size_t row = block.out_channels.begin - block.region.begin;
+  const Numbers to =
+      run.PartGradient(block.part, block.region) + (row * run.row_numbers() + block.channels.begin);
+  for (size_t tap = 0; tap < kWinogradTaps; ++tap) {
+    StoreTransposed(
+        taps.data + tap * taps.point_stride,
+        {block.out_channels.size(), block.channels.size(), taps.row_stride, run.row_numbers()},
+        to + tap * run.shape.channels);
   }
 }
 
@@ -98,14 +103,35 @@ void SumBlock(const GradientRun& run, const FilterBlock& block, size_t thread) {
   StoreTaps(run, block, m.sums);
 }
 
-void AddParts(const GradientRun& run) {
-  float* total = run.gradient.weight_gradient;
-  ParallelElements(run.pool, run.weights(), [&](size_t begin, size_t end) {
+void AddParts(const GradientRun& run, IndexRange region) {
+  if (run.parts.count == 1) return;
+  float* total = run.PartGradient(0, region).floats();
+  const Numbers result = run.gradient.weight_gradient + region.begin * run.row_numbers();
+  ParallelElements(run.pool, region.size() * run.row_numbers(), [&](size_t begin, size_t end) {
     for (size_t part = 1; part < run.parts.count; ++part) {
-      const float* other = run.PartGradient(part);
+      const float* other = run.PartGradient(part, region).floats();
       for (size_t i = begin; i < end; ++i) total[i] += other[i];
     }
+    WriteNumbers(total + begin, end - begin, result + begin);
   });
+}
+
+void SumRegion(const GradientRun& run, IndexRange region) {
+  const size_t blocks_in = CeilDivide(run.shape.channels, run.blocks.channels);
+  const size_t blocks_out = CeilDivide(region.size(), run.blocks.out_channels);
+  run.pool.Run(run.parts.count * blocks_in * blocks_out, [&](size_t chunk, size_t thread) {
+    const size_t in = chunk % blocks_in * run.blocks.channels;
+    const size_t out = region.begin + chunk / blocks_in % blocks_out * run.blocks.out_channels;
+    const size_t part = chunk / (blocks_in * blocks_out);
+    SumBlock(run,
+             {.tiles = run.parts.Piece(part),
+              .channels = {in, std::min(run.shape.channels, in + run.blocks.channels)},
+              .out_channels = {out, std::min(region.end, out + run.blocks.out_channels)},
+              .region = region,
+              .part = part},
+             thread);
+  });
+  AddParts(run, region);
 }
 
 }  // namespace
@@ -125,20 +151,9 @@ void RunWinogradWeightGradient(const WinogradWeightGradient& gradient, std::span
   THIMBLE_CHECK(run.blocks.ScratchBytes(threads) <= scratch.size(),
                 "got {} bytes of scratch, expected at least {}", scratch.size(),
                 run.blocks.ScratchBytes(threads));
-  const size_t blocks_in = CeilDivide(shape.channels, run.blocks.channels);
-  const size_t blocks_out = CeilDivide(shape.out_channels, run.blocks.out_channels);
-  pool.Run(num_parts * blocks_in * blocks_out, [&](size_t chunk, size_t thread) {
-    const size_t in = chunk % blocks_in * run.blocks.channels;
-    const size_t out = chunk / blocks_in % blocks_out * run.blocks.out_channels;
-    const size_t part = chunk / (blocks_in * blocks_out);
-    SumBlock(run,
-             {.tiles = run.parts.Piece(part),
-              .channels = {in, std::min(shape.channels, in + run.blocks.channels)},
-              .out_channels = {out, std::min(shape.out_channels, out + run.blocks.out_channels)},
-              .part = part},
-             thread);
-  });
-  AddParts(run);
+  for (size_t begin = 0; begin < shape.out_channels; begin += run.blocks.region) {
+    SumRegion(run, {begin, std::min(shape.out_channels, begin + run.blocks.region)});
+  }
 }
 
 }  // namespace thimble

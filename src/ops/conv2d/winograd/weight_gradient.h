@@ -11,16 +11,17 @@
 namespace thimble {
 
 struct WinogradWeightGradient {
-  const float* input = nullptr;
+  ConstNumbers input;
   TiledImages input_grid;
-  const float* output_gradient = nullptr;
+  ConstNumbers output_gradient;
   TiledImages output_grid;
-  float* weight_gradient = nullptr;  // (K, 9, C), overwritten
+  Numbers weight_gradient;  // (K, 9, C), overwritten
   size_t batch = 0;
 
   WinogradShape shape() const {
     return {batch * static_cast<size_t>(output_grid.tiles_high * output_grid.tiles_wide),
-            static_cast<size_t>(input_grid.channels), static_cast<size_t>(output_grid.channels)};
+            static_cast<size_t>(input_grid.channels), static_cast<size_t>(output_grid.channels),
+            IsShortNumber(weight_gradient.type)};
   }
 };
 

@@ -55,23 +55,27 @@ Conv2dGeometry Backward(const Conv2dGeometry& g) {
   return back;
 }
 
-WinogradShape ShapeOf(const Conv2dGeometry& g) {
+WinogradShape ShapeOf(const Conv2dGeometry& g, DType result) {
   return {static_cast<size_t>(g.batch * TilesFor(g.out_height) * TilesFor(g.out_width)),
-          static_cast<size_t>(g.channels), static_cast<size_t>(g.out_channels)};
+          static_cast<size_t>(g.channels), static_cast<size_t>(g.out_channels),
+          IsShortNumber(result)};
 }
 
-size_t ConvolutionScratch(const Conv2dGeometry& g, const KernelLimits& limits) {
+size_t ConvolutionScratch(const Conv2dGeometry& g, DType output, const KernelLimits& limits) {
   const auto threads = static_cast<size_t>(limits.threads);
-  return ChooseWinogradBlocks(ShapeOf(g), threads, threads * limits.scratch_bytes_per_thread)
+  return ChooseWinogradBlocks(ShapeOf(g, output), threads,
+                              threads * limits.scratch_bytes_per_thread)
       .ScratchBytes(threads);
 }
 
-void Convolve(const KernelCall& call, const Conv2dGeometry& g, const float* input, Packer weights) {
+void Convolve(const KernelCall& call, const Conv2dGeometry& g, ConstNumbers input, Packer weights,
+              ConstNumbers added) {
   RunWinogradConvolution({.input = input,
                           .input_grid = InputOf(g),
                           .weights = weights,
-                          .output = call.Out<float>(0),
+                          .output = NumbersOf(call.outputs[0]),
                           .output_grid = OutputOf(g),
+                          .added = added,
                           .batch = static_cast<size_t>(g.batch)},
                          call.scratch, call.pool);
 }
@@ -79,7 +83,7 @@ void Convolve(const KernelCall& call, const Conv2dGeometry& g, const float* inpu
 // w (O, 3, 3, C) rotated: (9 * O, C), taps from the last to the first.
 class TurnedWeightPacker {
  public:
-  TurnedWeightPacker(const float* w, const Conv2dGeometry& g)
+  TurnedWeightPacker(ConstNumbers w, const Conv2dGeometry& g)
       : w_(w),
         channels_(static_cast<size_t>(g.channels)),
         out_channels_(static_cast<size_t>(g.out_channels)) {}
@@ -89,15 +93,22 @@ class TurnedWeightPacker {
       const size_t row = block.row + r;
       const size_t tap = kWinogradTaps - 1 - row / out_channels_;
       const size_t line = row % out_channels_ * kWinogradTaps + tap;
-      std::copy_n(w_ + line * channels_ + block.column, block.columns, panel);
+      DecodeNumbers(w_ + (line * channels_ + block.column), block.columns, panel);
     }
   }
 
  private:
-  const float* w_;
+  ConstNumbers w_;
   size_t channels_;
   size_t out_channels_;
 };
+
+void ConvolveForward(const KernelCall& call, ConstNumbers added) {
+  const Conv2dGeometry g = GeometryFor(call, &Conv2dGeometryOf);
+  const TransposedPacker weights(ConstNumbersOf(call.inputs[1]),
+                                 static_cast<size_t>(g.window_elements()));
+  Convolve(call, g, ConstNumbersOf(call.inputs[0]), weights, added);
+}
 
 }  // namespace
 
@@ -106,13 +117,13 @@ std::string_view Conv2dWinogradCpu::Declines(const OpCall& call) {
 }
 
 size_t Conv2dWinogradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
-  return ConvolutionScratch(Conv2dGeometryOf(call).value(), limits);
+  return ConvolutionScratch(Conv2dGeometryOf(call).value(), call.output_type(0), limits);
 }
 
-void Conv2dWinogradCpu::Run(const KernelCall& call) {
-  const Conv2dGeometry g = GeometryFor(call, &Conv2dGeometryOf);
-  const TransposedPacker weights(call.In<float>(1), static_cast<size_t>(g.window_elements()));
-  Convolve(call, g, call.In<float>(0), weights);
+void Conv2dWinogradCpu::Run(const KernelCall& call) { ConvolveForward(call, {}); }
+
+void Conv2dAddWinogradCpu::Run(const KernelCall& call) {
+  ConvolveForward(call, ConstNumbersOf(call.inputs[2]));
 }
 
 std::string_view Conv2dGradInputWinogradCpu::Declines(const OpCall& call) {
@@ -120,13 +131,14 @@ std::string_view Conv2dGradInputWinogradCpu::Declines(const OpCall& call) {
 }
 
 size_t Conv2dGradInputWinogradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
-  return ConvolutionScratch(Backward(Conv2dGradInputGeometryOf(call).value()), limits);
+  return ConvolutionScratch(Backward(Conv2dGradInputGeometryOf(call).value()), call.output_type(0),
+                            limits);
 }
 
 void Conv2dGradInputWinogradCpu::Run(const KernelCall& call) {
   const Conv2dGeometry g = GeometryFor(call, &Conv2dGradInputGeometryOf);
-  const TurnedWeightPacker weights(call.In<float>(0), g);
-  Convolve(call, Backward(g), call.In<float>(1), weights);
+  const TurnedWeightPacker weights(ConstNumbersOf(call.inputs[0]), g);
+  Convolve(call, Backward(g), ConstNumbersOf(call.inputs[1]), weights, {});
 }
 
 std::string_view Conv2dGradWeightWinogradCpu::Declines(const OpCall& call) {
@@ -135,18 +147,19 @@ std::string_view Conv2dGradWeightWinogradCpu::Declines(const OpCall& call) {
 
 size_t Conv2dGradWeightWinogradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   const auto threads = static_cast<size_t>(limits.threads);
-  return ChooseWinogradGradientBlocks(ShapeOf(Conv2dGradWeightGeometryOf(call).value()), threads,
-                                      threads * limits.scratch_bytes_per_thread)
+  const WinogradShape shape =
+      ShapeOf(Conv2dGradWeightGeometryOf(call).value(), call.output_type(0));
+  return ChooseWinogradGradientBlocks(shape, threads, threads * limits.scratch_bytes_per_thread)
       .ScratchBytes(threads);
 }
 
 void Conv2dGradWeightWinogradCpu::Run(const KernelCall& call) {
   const Conv2dGeometry g = GeometryFor(call, &Conv2dGradWeightGeometryOf);
-  RunWinogradWeightGradient({.input = call.In<float>(0),
+  RunWinogradWeightGradient({.input = ConstNumbersOf(call.inputs[0]),
                              .input_grid = InputOf(g),
-                             .output_gradient = call.In<float>(1),
+                             .output_gradient = ConstNumbersOf(call.inputs[1]),
                              .output_grid = OutputOf(g),
-                             .weight_gradient = call.Out<float>(0),
+                             .weight_gradient = NumbersOf(call.outputs[0]),
                              .batch = static_cast<size_t>(g.batch)},
                             call.scratch, call.pool);
 }

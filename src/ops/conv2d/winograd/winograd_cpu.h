@@ -18,8 +18,14 @@ struct Conv2dWinogradCpu {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
   static constexpr bool kMixesOutputs = true;
+  static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+// conv2d_add: what is added is added while outputs are stored.
+struct Conv2dAddWinogradCpu : Conv2dWinogradCpu {
   static void Run(const KernelCall& call);
 };
 
@@ -27,6 +33,7 @@ struct Conv2dGradInputWinogradCpu {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
   static constexpr bool kMixesOutputs = true;
+  static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
@@ -36,6 +43,7 @@ struct Conv2dGradWeightWinogradCpu {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
   static constexpr bool kMixesOutputs = true;
+  static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);

@@ -16,7 +16,7 @@ float NumberAt(size_t index) {
   return static_cast<float>(std::sin(static_cast<double>(index) * 1.7));
 }
 
-std::vector<float> Numbers(size_t count) {
+std::vector<float> OuterNumbers(size_t count) {
   std::vector<float> numbers(count);
   for (size_t i = 0; i < count; ++i) numbers[i] = NumberAt(i);
   return numbers;
@@ -30,8 +30,8 @@ constexpr ptrdiff_t kBOffset = -5;
 
 // Two segments of seven rows.
 void CheckOuterProduct(size_t rows, size_t columns) {
-  const std::vector<float> a = Numbers(30 * kAStep);
-  const std::vector<float> b = Numbers(30 * kBStep);
+  const std::vector<float> a = OuterNumbers(30 * kAStep);
+  const std::vector<float> b = OuterNumbers(30 * kBStep);
   const float* a_segments[] = {a.data() + 11 * kAStep, a.data()};
   const float* b_segments[] = {b.data() + kBStep, b.data() + 9 * kBStep};
   std::vector<float> sums((rows + 1) * kSumsStride, 1.0F);

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstdint>
 #include <numeric>
 #include <vector>
 
@@ -58,6 +60,23 @@ TEST(LinePackerTest, TheSameMemoryAsOneLine) {
   std::vector<float> out(images.size());
   packer.OneLine(kLines * kWidth)(0, 0, kLines * kWidth, out.data());
   EXPECT_EQ(out, images);
+}
+
+// Pairs are tested in tests/device/pairs_test.cc; here, that both lines have their padding.
+TEST(LinePackerTest, TwoLinesAsPairs) {
+  std::vector<BF16> images(kLines * kWidth * kChannels);
+  for (size_t i = 0; i < images.size(); ++i) images[i].bits = static_cast<uint16_t>(i + 1);
+  const LinePacker packer({images.data(), DType::kBF16}, kWidth, kChannels);
+  std::vector<float> out((kWidth + 2) * kChannels);
+  packer.PackLinePair(0, 2, -1, kWidth + 2, out.data());
+  constexpr size_t kLine = kWidth * kChannels;
+  for (size_t i = 0; i < out.size(); ++i) {
+    const bool inside = i >= kChannels && i < kChannels + kLine;
+    const size_t place = i - kChannels;
+    const auto pair = std::bit_cast<uint32_t>(out[i]);
+    EXPECT_EQ(pair & 0xFFFFU, inside ? place + 1 : 0);
+    EXPECT_EQ(pair >> 16, inside ? place + 1 + 2 * kLine : 0);
+  }
 }
 
 }  // namespace

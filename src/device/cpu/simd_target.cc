@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <hwy/highway.h>
 
+#include <algorithm>
 #include <array>
 
 namespace thimble {
@@ -12,46 +13,73 @@ namespace {
 struct Target {
   std::string_view name;
   int64_t bit;
+  bool multiplies_pairs = false;
 };
 constexpr std::array kTargets = {
-    Target{"avx512", HWY_AVX3}, Target{"avx2", HWY_AVX2},     Target{"sse4", HWY_SSE4},
-    Target{"neon", HWY_NEON},   Target{"emu128", HWY_EMU128}, Target{"scalar", HWY_SCALAR},
+    Target{"avx512bf16", HWY_AVX3, true},
+    Target{"avx512", HWY_AVX3},
+    Target{"avx2", HWY_AVX2},
+    Target{"sse4", HWY_SSE4},
+    Target{"neon", HWY_NEON},
+    Target{"emu128", HWY_EMU128},
+    Target{"scalar", HWY_SCALAR},
 };
 
-int64_t MachineTargets() { return hwy::SupportedTargets() & HWY_TARGETS; }
+bool IsCompiled(const Target& target) {
+  return (HWY_TARGETS & target.bit) != 0 && (kCompilesPairProducts || !target.multiplies_pairs);
+}
 
-std::vector<std::string> NamesOf(int64_t targets) {
+bool MachineMultipliesPairs() {
+#if HWY_ARCH_X86_64
+  return __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+bool IsSupported(const Target& target) {
+  return IsCompiled(target) && (hwy::SupportedTargets() & target.bit) != 0 &&
+         (!target.multiplies_pairs || MachineMultipliesPairs());
+}
+
+std::vector<std::string> NamesOf(bool (*is_included)(const Target&)) {
   std::vector<std::string> names;
   for (const Target& target : kTargets) {
-    if ((targets & target.bit) != 0) names.emplace_back(target.name);
+    if (is_included(target)) names.emplace_back(target.name);
   }
   return names;
 }
 
-std::string& Pinned() {
-  static std::string name;
-  return name;
+const Target& BestTarget() {
+  static const Target& best = *std::ranges::find_if(kTargets, &IsSupported);
+  return best;
 }
+
+// Null: the best one.
+const Target*& Pinned() {
+  static const Target* target = nullptr;
+  return target;
+}
+
+const Target& ActiveTarget() { return Pinned() == nullptr ? BestTarget() : *Pinned(); }
 
 }  // namespace
 
-std::vector<std::string> SupportedSimdTargets() { return NamesOf(MachineTargets()); }
-std::vector<std::string> CompiledSimdTargets() { return NamesOf(HWY_TARGETS); }
-
-std::string ActiveSimdTarget() {
-  return Pinned().empty() ? SupportedSimdTargets().front() : Pinned();
-}
+std::vector<std::string> SupportedSimdTargets() { return NamesOf(&IsSupported); }
+std::vector<std::string> CompiledSimdTargets() { return NamesOf(&IsCompiled); }
+std::string ActiveSimdTarget() { return std::string(ActiveTarget().name); }
+bool MultipliesPairs() { return ActiveTarget().multiplies_pairs; }
 
 Result<void> PinSimdTarget(std::string_view name) {
   if (name == "auto") {
     hwy::GetChosenTarget().Update(hwy::SupportedTargets());
-    Pinned().clear();
+    Pinned() = nullptr;
     return {};
   }
   for (const Target& target : kTargets) {
-    if (target.name != name || (MachineTargets() & target.bit) == 0) continue;
+    if (target.name != name || !IsSupported(target)) continue;
     hwy::GetChosenTarget().Update(target.bit);
-    Pinned() = std::string(name);
+    Pinned() = &target;
     return {};
   }
   return BadInput(fmt::format("--simd {}: not available; expected auto, {}", name,

@@ -10,7 +10,8 @@
 
 namespace thimble {
 
-// Names of the compiled targets that this machine can run, best first: "avx512", "avx2", "sse4", …
+// Names of the compiled targets that this machine can run, best first: "avx512bf16", "avx512",
+// "avx2", "sse4", …
 std::vector<std::string> SupportedSimdTargets();
 
 // All targets that kernels were compiled for, best first.
@@ -22,5 +23,16 @@ std::string ActiveSimdTarget();
 // Makes kernels use this target from now on; "auto" selects the best. Must not be called while
 // kernels run.
 Result<void> PinSimdTarget(std::string_view name);
+
+// Whether the active target multiplies pairs of bf16 numbers (gemm/pairs.h): "avx512bf16", which
+// otherwise runs the code of "avx512".
+bool MultipliesPairs();
+
+// Whether this compiler makes code for it.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+inline constexpr bool kCompilesPairProducts = true;
+#else
+inline constexpr bool kCompilesPairProducts = false;
+#endif
 
 }  // namespace thimble

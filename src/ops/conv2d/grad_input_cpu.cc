@@ -5,6 +5,8 @@
 #include <array>
 #include <span>
 
+#include "thimble/device/cpu/gemm/pairs.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/geometry.h"
 #include "thimble/ops/conv2d/line_convolution.h"
@@ -37,10 +39,11 @@ struct Phase {
   PhaseAxis columns;
 };
 
-// Types of dy and dx.
+// Types of dy and dx, and whether the channels of dy are read in pairs.
 struct GradientTypes {
   DType dy;
   DType dx;
+  bool pairs;
 };
 
 LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase,
@@ -49,7 +52,7 @@ LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase,
   return {.grid = {.batch = g.batch,
                    .height = g.out_height,
                    .width = g.out_width,
-                   .channels = g.out_channels,
+                   .channels = types.pairs ? g.out_channels / 2 : g.out_channels,
                    .rows = phase.rows.pixels,
                    .columns = phase.columns.pixels,
                    .stride = 1,
@@ -57,7 +60,7 @@ LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase,
                    .left = phase.columns.begin,
                    .taps_high = phase.rows.taps,
                    .taps_wide = phase.columns.taps,
-                   .short_images = IsShortNumber(types.dy),
+                   .short_images = !types.pairs && IsShortNumber(types.dy),
                    .short_outputs = IsShortNumber(types.dx)},
           .pixels = {.first = phase.rows.first * line + phase.columns.first * g.channels,
                      .image_stride = g.height * line,
@@ -109,25 +112,37 @@ void PackPhaseWeights(ConstNumbers w, const Conv2dGeometry& g, const Phase& phas
 size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
   const Conv2dGeometry g = Conv2dGradInputGeometryOf(call).value();
   size_t bytes = 0;
-  ForEachPhaseGroup(g, {call.input_type(1), call.output_type(0)}, [&](const PhaseGroup& group) {
-    bytes = std::max(bytes, LineConvolutionScratchBytes(group.all(), g.channels,
-                                                        static_cast<size_t>(limits.threads),
-                                                        limits.scratch_bytes_per_thread));
-  });
+  for (const bool pairs : {false, true}) {
+    if (pairs && !CanBePaired(call.input_type(0), call.input_type(1), g.out_channels)) break;
+    const GradientTypes types{call.input_type(1), call.output_type(0), pairs};
+    ForEachPhaseGroup(g, types, [&](const PhaseGroup& group) {
+      bytes = std::max(bytes, LineConvolutionScratchBytes(group.all(), g.channels,
+                                                          static_cast<size_t>(limits.threads),
+                                                          limits.scratch_bytes_per_thread));
+    });
+  }
   return bytes;
 }
 
 void Conv2dGradInputCpu::Run(const KernelCall& call) {
   const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
   const Conv2dGeometry g = Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value();
-  const LinePacker dy(ConstNumbersOf(call.inputs[1]), g.out_width, g.out_channels);
   const ConstNumbers w = ConstNumbersOf(call.inputs[0]);
   const Numbers dx = NumbersOf(call.outputs[0]);
-  ForEachPhaseGroup(g, {call.inputs[1].dtype, dx.type}, [&](const PhaseGroup& group) {
+  const DType dy_type = call.inputs[1].dtype;
+  const bool pairs = MultipliesPairs() && CanBePaired(w.type, dy_type, g.out_channels);
+  const LinePacker dy =
+      LinePacker::Of(ConstNumbersOf(call.inputs[1]), g.out_width, g.out_channels, pairs);
+  ForEachPhaseGroup(g, {dy_type, dx.type, pairs}, [&](const PhaseGroup& group) {
     const auto weights = [&](size_t phase, const MatrixBlock& block, float* panel, size_t stride) {
-      PackPhaseWeights(w, g, group.phases[phase], block, panel, stride);
+      const auto pack = [&](const MatrixBlock& rows, float* to, size_t to_stride) {
+        PackPhaseWeights(w, g, group.phases[phase], rows, to, to_stride);
+      };
+      if (pairs) return PackPairs(pack, block, panel, stride);
+      pack(block, panel, stride);
     };
-    RunLineConvolution({group.all(), g.channels, dy, weights, dx}, call.scratch, call.pool);
+    RunLineConvolution({group.all(), g.channels, dy, weights, dx, {}, pairs}, call.scratch,
+                       call.pool);
   });
 }
 

@@ -87,6 +87,8 @@ GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& st
   const size_t pixels = converts ? kConvertedBlockPixels : kBlockPixels;
   cut.block_lines =
       std::clamp<size_t>(pixels / static_cast<size_t>(g.out_width), 1, kMaxBlockLines);
+  // Pairs of lines should be complete.
+  if (storage.pairs) cut.block_lines = RoundUp(cut.block_lines, 2);
   cut.pads_lines = static_cast<size_t>(g.channels) < kFewChannels && g.kernel_width > 1 &&
                    MaxBandFloats(g, cut.block_lines) <= kMaxBandFloats;
   cut.groups = cut.pads_lines ? 1 : static_cast<size_t>(g.kernel_width);

@@ -13,10 +13,12 @@ namespace thimble {
 // Maximum lines of a block.
 inline constexpr size_t kMaxBlockLines = 32;
 
-// Which tensors store numbers in 16 bits. Their lines are converted block by block.
+// Which tensors store numbers in 16 bits. Their lines are converted block by block, or, if both
+// store bf16 and the target multiplies pairs (gemm/pairs.h), lines of an image are paired.
 struct GradWeightStorage {
   bool short_x = false;
   bool short_dy = false;
+  bool pairs = false;
 };
 
 struct GradWeightCut {

@@ -1,12 +1,14 @@
 // conv2d_grad_weight on the CPU: dw (window, O) = sum over output pixels of the outer product of
 // the window's elements and dy at the pixel. Lines of x and dy are read in place if they store
-// floats.
+// floats. With pairs, the lines are those of two neighbouring output lines, combined: each pair of
+// numbers is the same place in both, so that every tap meets the same pairs.
 #include <algorithm>
 #include <array>
 
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/gemm/outer_product.h"
 #include "thimble/device/cpu/gemm/packer.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/device/cpu/thread_pool.h"
 #include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/grad_weight_blocks.h"
@@ -19,6 +21,7 @@ namespace {
 // sums end where the scratch ends, so that its last word is always used.
 struct Summation {
   const Conv2dGeometry& g;
+  const bool pairs;
   const GradWeightCut cut;
   const GradWeightBlocks blocks;
   const LinePacker x;
@@ -57,6 +60,7 @@ class BlockLines {
   void SetBlock(IndexRange lines) {
     lines_ = lines;
     tap_row_ = -1;
+    if (run_.pairs) return PackPairs();
     if (run_.blocks.line_floats > 0) PackBand();
     if (!run_.dy.is_float()) CopyOutputLines(lines);
   }
@@ -65,6 +69,7 @@ class BlockLines {
     if (tap_row == tap_row_) return;
     tap_row_ = tap_row;
     count_ = 0;
+    if (run_.pairs) return SetPairs(tap_row);
     for (size_t line = lines_.begin; line < lines_.end; ++line) {
       const int64_t image_line = ImageLine(line, tap_row);
       if (image_line < 0) continue;
@@ -79,11 +84,13 @@ class BlockLines {
   const float* const* dy() const { return dy_.data(); }
 
  private:
-  // Also numbered over the batch; negative outside the image.
-  int64_t ImageLine(size_t line, int64_t tap_row) const {
+  // Also numbered over the batch; negative outside the image. `further`: the line that the tap row
+  // reads that many output lines further down the same image.
+  int64_t ImageLine(size_t line, int64_t tap_row, int64_t further = 0) const {
     const Conv2dGeometry& g = run_.g;
     const auto image = static_cast<int64_t>(line) / g.out_height;
-    const int64_t row = static_cast<int64_t>(line) % g.out_height * g.stride - g.padding + tap_row;
+    const int64_t out_row = static_cast<int64_t>(line) % g.out_height + further;
+    const int64_t row = out_row * g.stride - g.padding + tap_row;
     return row < 0 || row >= g.height ? -1 : image * g.height + row;
   }
 
@@ -92,19 +99,68 @@ class BlockLines {
     return band_ + slot * run_.blocks.line_floats;
   }
 
+  // The pixels of a packed line.
+  int64_t FirstPixel() const { return run_.cut.pads_lines ? -run_.g.padding : 0; }
+  int64_t NumPixels() const {
+    const Conv2dGeometry& g = run_.g;
+    return run_.cut.pads_lines ? (g.out_width - 1) * g.stride + g.kernel_width : g.width;
+  }
+
   void PackBand() const {
     const Conv2dGeometry& g = run_.g;
     const int64_t step = std::min(g.stride, g.kernel_height);
-    const int64_t first_pixel = run_.cut.pads_lines ? -g.padding : 0;
-    const int64_t pixels =
-        run_.cut.pads_lines ? (g.out_width - 1) * g.stride + g.kernel_width : g.width;
     for (size_t line = lines_.begin; line < lines_.end; ++line) {
       const bool is_first = line == lines_.begin || static_cast<int64_t>(line) % g.out_height == 0;
       for (int64_t tap = is_first ? 0 : g.kernel_height - step; tap < g.kernel_height; ++tap) {
         const int64_t image_line = ImageLine(line, tap);
-        if (image_line >= 0) run_.x(image_line, first_pixel, pixels, BandLine(line, tap));
+        if (image_line >= 0) run_.x(image_line, FirstPixel(), NumPixels(), BandLine(line, tap));
       }
     }
+  }
+
+  // Calls visit(line, is_single, is_first) for each pair of output lines, and for the last line of
+  // an image or of the block if it remains alone; is_first: no pair of the same image came before.
+  template <class Visit>
+  void ForEachPair(const Visit& visit) const {
+    const auto out_height = static_cast<size_t>(run_.g.out_height);
+    bool is_first = true;
+    for (size_t line = lines_.begin; line < lines_.end;) {
+      const bool is_single = line + 1 == lines_.end || (line + 1) % out_height == 0;
+      visit(line, is_single, is_first);
+      line += is_single ? 1 : 2;
+      is_first = line % out_height == 0;
+    }
+  }
+
+  // A pair of image lines is packed in the slot of its first line; where that is also the first
+  // line of an earlier pair, their second lines are the same too.
+  void PackPairs() const {
+    const Conv2dGeometry& g = run_.g;
+    const size_t floats = OutputLineFloats();
+    const int64_t step = std::min(g.stride, g.kernel_height);
+    float* dy = copied_;
+    ForEachPair([&](size_t line, bool is_single, bool is_first) {
+      const int64_t first_tap = is_first ? 0 : std::max<int64_t>(0, g.kernel_height - 2 * step);
+      for (int64_t tap = first_tap; tap < g.kernel_height; ++tap) {
+        run_.x.PackLinePair(ImageLine(line, tap), ImageLine(line, tap, 1), FirstPixel(),
+                            NumPixels(), BandLine(line, tap));
+      }
+      const auto* numbers = static_cast<const BF16*>(run_.dy.data) + line * floats;
+      PairNumbers(numbers, is_single ? nullptr : numbers + floats, floats, dy);
+      dy += floats;
+    });
+    std::fill_n(dy, kMaxLanes, 0.0F);
+  }
+
+  void SetPairs(int64_t tap_row) {
+    const float* dy = copied_;
+    ForEachPair([&](size_t line, bool /*is_single*/, bool /*is_first*/) {
+      if (ImageLine(line, tap_row) >= 0 || ImageLine(line, tap_row, 1) >= 0) {
+        x_[count_] = BandLine(line, tap_row);
+        dy_[count_++] = dy;
+      }
+      dy += OutputLineFloats();
+    });
   }
 
   size_t OutputLineFloats() const {
@@ -170,7 +226,8 @@ void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, fl
                     .rows = unit.rows.size(),
                     .columns = columns.size(),
                     .sums = sums,
-                    .sums_stride = run.cut.unit_columns});
+                    .sums_stride = run.cut.unit_columns,
+                    .pairs = run.pairs});
 }
 
 // Prefetches the `share`-th of `shares` equal shares of `count` floats. Always inlined: the
@@ -273,9 +330,12 @@ void SumOnce(const Summation& run, ThreadPool& pool) {
   });
 }
 
-GradWeightStorage StorageOf(DType x, DType dy) {
-  return {.short_x = IsShortNumber(x), .short_dy = IsShortNumber(dy)};
+GradWeightStorage StorageOf(DType x, DType dy, bool pairs) {
+  return {.short_x = IsShortNumber(x), .short_dy = IsShortNumber(dy), .pairs = pairs};
 }
+
+// A line without a partner is paired with zeros, so the number of lines does not matter.
+bool CanPairLines(DType x, DType dy) { return CanBePaired(x, dy, /*depth=*/0); }
 
 }  // namespace
 
@@ -283,9 +343,14 @@ size_t Conv2dGradWeightCpu::ScratchBytes(const OpCall& call, const KernelLimits&
   const Conv2dGeometry g = Conv2dGradWeightGeometryOf(call).value();
   if (g.flops() == 0) return 0;
   const auto threads = static_cast<size_t>(limits.threads);
-  return ChooseGradWeightBlocks(g, StorageOf(call.input_type(0), call.input_type(1)), threads,
-                                threads * limits.scratch_bytes_per_thread)
-      .ScratchBytes(threads);
+  const DType x = call.input_type(0);
+  const DType dy = call.input_type(1);
+  const auto bytes = [&](bool pairs) {
+    return ChooseGradWeightBlocks(g, StorageOf(x, dy, pairs), threads,
+                                  threads * limits.scratch_bytes_per_thread)
+        .ScratchBytes(threads);
+  };
+  return CanPairLines(x, dy) ? std::max(bytes(false), bytes(true)) : bytes(false);
 }
 
 void Conv2dGradWeightCpu::Run(const KernelCall& call) {
@@ -296,9 +361,12 @@ void Conv2dGradWeightCpu::Run(const KernelCall& call) {
                     [](const NumberPiece& piece) { std::fill_n(piece.out[0], piece.count, 0.0F); });
     return;
   }
-  const GradWeightStorage storage = StorageOf(call.inputs[0].dtype, call.inputs[1].dtype);
+  const DType x = call.inputs[0].dtype;
+  const DType dy = call.inputs[1].dtype;
+  const GradWeightStorage storage = StorageOf(x, dy, MultipliesPairs() && CanPairLines(x, dy));
   const auto threads = static_cast<size_t>(call.pool.num_threads());
   const Summation run{g,
+                      storage.pairs,
                       CutGradWeight(g, storage),
                       ChooseGradWeightBlocks(g, storage, threads, call.scratch.size()),
                       LinePacker(ConstNumbersOf(call.inputs[0]), g.width, g.channels),

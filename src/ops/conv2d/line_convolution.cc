@@ -134,6 +134,7 @@ StripProduct ProductWithStrip(const Run& run, const Region& region, size_t strip
   product.b = PackedWeights(run, region) + begin * region.depth();
   product.columns = std::min(run.tile.columns, region.channels.size() - begin);
   product.depth = region.elements.size();
+  product.pairs = run.convolution->pairs;
   product.old = region.first() ? StripProduct::Old::kOverwrite : StripProduct::Old::kContinue;
   return product;
 }

@@ -51,6 +51,9 @@ struct LineConvolution {
   PhaseWeights weights;
   Numbers out;              // overwritten
   ConstNumbers added = {};  // a tensor like the output, added to it; or null
+  // Whether images and weights consist of pairs of bf16 numbers (gemm/pairs.h): two channels each,
+  // which the grids count as one. Requires MultipliesPairs().
+  bool pairs = false;
 };
 
 // At most threads * scratch_bytes_per_thread, unless a single window is larger than that.

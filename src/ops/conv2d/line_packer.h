@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "thimble/device/cpu/gemm/pairs.h"
 #include "thimble/device/cpu/numbers.h"
 
 namespace thimble {
@@ -14,18 +15,30 @@ class LinePacker {
   LinePacker(ConstNumbers images, int64_t width, int64_t channels)
       : images_(images), width_(width), channels_(channels) {}
 
+  // With pairs, two channels of bf16 numbers are read as one float (gemm/pairs.h).
+  static LinePacker Of(ConstNumbers images, int64_t width, int64_t channels, bool pairs) {
+    if (!pairs) return {images, width, channels};
+    return {{images.data, DType::kF32}, width, channels / 2};
+  }
+
   // Writes pixels [first, first + count) of a line; those outside the image are zeros. Lines are
   // numbered consecutively over the batch.
   void operator()(int64_t line, int64_t first, int64_t count, float* out) const {
-    const int64_t begin = std::clamp<int64_t>(first, 0, width_);
-    const int64_t end = std::clamp<int64_t>(first + count, begin, width_);
-    // 0 if the first pixel is in the image or to the right of it.
-    const int64_t before = std::clamp<int64_t>(-first, 0, count);
-    const int64_t after = count - before - (end - begin);
-    out = std::fill_n(out, before * channels_, 0.0F);
-    const auto inside = static_cast<size_t>((end - begin) * channels_);
-    DecodeNumbers(images_ + FirstOf(line, begin), inside, out);
-    std::fill_n(out + inside, after * channels_, 0.0F);
+    Pack(first, count, out, [&](int64_t begin, size_t inside, float* to) {
+      DecodeNumbers(images_ + FirstOf(line, begin), inside, to);
+    });
+  }
+
+  // The same as pairs of numbers at the same place in two lines of bf16 numbers; a line less than
+  // 0 has zeros.
+  void PackLinePair(int64_t line, int64_t second, int64_t first, int64_t count, float* out) const {
+    Pack(first, count, out, [&](int64_t begin, size_t inside, float* to) {
+      const auto at = [&](int64_t any_line) {
+        if (any_line < 0) return static_cast<const BF16*>(nullptr);
+        return static_cast<const BF16*>((images_ + FirstOf(any_line, begin)).data);
+      };
+      PairNumbers(at(line), at(second), inside, to);
+    });
   }
 
   // The same memory as a single line of `pixels` pixels.
@@ -36,6 +49,20 @@ class LinePacker {
   const float* InPlace(int64_t line) const { return (images_ + FirstOf(line, 0)).floats(); }
 
  private:
+  // Calls pack(first pixel, numbers, out) for the pixels inside the image.
+  template <class PackInside>
+  void Pack(int64_t first, int64_t count, float* out, const PackInside& pack) const {
+    const int64_t begin = std::clamp<int64_t>(first, 0, width_);
+    const int64_t end = std::clamp<int64_t>(first + count, begin, width_);
+    // 0 if the first pixel is in the image or to the right of it.
+    const int64_t before = std::clamp<int64_t>(-first, 0, count);
+    const int64_t after = count - before - (end - begin);
+    out = std::fill_n(out, before * channels_, 0.0F);
+    const auto inside = static_cast<size_t>((end - begin) * channels_);
+    pack(begin, inside, out);
+    std::fill_n(out + inside, after * channels_, 0.0F);
+  }
+
   size_t FirstOf(int64_t line, int64_t pixel) const {
     return static_cast<size_t>((line * width_ + pixel) * channels_);
   }

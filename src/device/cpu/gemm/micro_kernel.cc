@@ -10,6 +10,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "thimble/device/cpu/gemm/pairs-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
 namespace HWY_NAMESPACE {
@@ -25,7 +27,7 @@ static_assert(kTileRows <= kMaxTileRows);
 
 // kVectors vectors of columns from `column` on, for all rows of the strip; b (segments * depth,
 // kVectors vectors).
-template <size_t kRows, size_t kVectors>
+template <bool kPairs, size_t kRows, size_t kVectors>
 void MultiplyTile(const StripProduct& p, const float* HWY_RESTRICT b, float* const* c_rows,
                   size_t column) {
   const hn::ScalableTag<float> tag;
@@ -57,7 +59,7 @@ void MultiplyTile(const StripProduct& p, const float* HWY_RESTRICT b, float* con
         const Vector a_element = hn::Set(tag, a[r * a_stride + k]);
         HWY_UNROLL(4)
         for (size_t v = 0; v < kVectors; ++v) {
-          sums[r][v] = hn::MulAdd(a_element, b_vectors[v], sums[r][v]);
+          sums[r][v] = AddProduct<kPairs>(a_element, b_vectors[v], sums[r][v]);
         }
       }
     }
@@ -76,15 +78,16 @@ void MultiplyTile(const StripProduct& p, const float* HWY_RESTRICT b, float* con
 
 using TileFunction = void (*)(const StripProduct&, const float*, float* const*, size_t);
 
-template <size_t kVectors, size_t... kRowsLessOne>
+template <bool kPairs, size_t kVectors, size_t... kRowsLessOne>
 constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<kRowsLessOne...>) {
-  return {&MultiplyTile<kRowsLessOne + 1, kVectors>...};
+  return {&MultiplyTile<kPairs, kRowsLessOne + 1, kVectors>...};
 }
 
 // Indexed by vectors - 1, then rows - 1.
+template <bool kPairs>
 constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles = {
-    TilesOfWidth<1>(std::make_index_sequence<kTileRows>()),
-    TilesOfWidth<2>(std::make_index_sequence<kTileRows>())};
+    TilesOfWidth<kPairs, 1>(std::make_index_sequence<kTileRows>()),
+    TilesOfWidth<kPairs, 2>(std::make_index_sequence<kTileRows>())};
 
 // The last columns, where vectors would go past the end of C: computed in a tile on the stack.
 void MultiplyLastColumns(const StripProduct& p, TileFunction multiply, const float* b,
@@ -108,11 +111,12 @@ MicroTile Tile() {
 
 void Multiply(const StripProduct& p) {
   const MicroTile shape = Tile();
+  const auto& tiles = p.pairs ? kTiles<kHasPairProducts> : kTiles<false>;
   const float* b = p.b;
   for (size_t column = 0; column < p.columns; column += shape.columns) {
     const size_t left = p.columns - column;
     const size_t vectors = left <= shape.lanes ? 1 : kTileVectors;
-    const TileFunction multiply = kTiles[vectors - 1][p.rows - 1];
+    const TileFunction multiply = tiles[vectors - 1][p.rows - 1];
     if (left >= vectors * shape.lanes) {
       multiply(p, b, p.c_rows, column);
     } else {

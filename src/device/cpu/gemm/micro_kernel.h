@@ -37,6 +37,8 @@ struct StripProduct {
   size_t columns = 0;
   size_t segments = 1;
   size_t depth = 0;  // of a segment
+  // Whether A and B consist of pairs of bf16 numbers (pairs.h). Requires MultipliesPairs().
+  bool pairs = false;
   // What happens to the previous numbers in C.
   enum class Old {
     kOverwrite,

@@ -10,6 +10,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "thimble/device/cpu/gemm/pairs-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
 namespace HWY_NAMESPACE {
@@ -26,7 +28,7 @@ constexpr size_t kUsedVectors = HWY_TARGET == HWY_SCALAR ? 1 : kTileVectors;
 static_assert(kTileRows <= kMaxOuterRows);
 
 // Rows [row, row + kRows) and kVectors vectors of columns from `column` on.
-template <size_t kRows, size_t kVectors>
+template <bool kPairs, size_t kRows, size_t kVectors>
 void AddTile(const OuterProduct& p, size_t row, size_t column) {
   const hn::ScalableTag<float> tag;
   using Vector = hn::Vec<decltype(tag)>;
@@ -53,7 +55,7 @@ void AddTile(const OuterProduct& p, size_t row, size_t column) {
         const Vector a_element = hn::Set(tag, a[r]);
         HWY_UNROLL(4)
         for (size_t v = 0; v < kVectors; ++v) {
-          sums[r][v] = hn::MulAdd(a_element, b_vectors[v], sums[r][v]);
+          sums[r][v] = AddProduct<kPairs>(a_element, b_vectors[v], sums[r][v]);
         }
       }
     }
@@ -70,24 +72,26 @@ void AddTile(const OuterProduct& p, size_t row, size_t column) {
 
 using TileFunction = void (*)(const OuterProduct&, size_t, size_t);
 
-template <size_t kVectors, size_t... kRowsLessOne>
+template <bool kPairs, size_t kVectors, size_t... kRowsLessOne>
 constexpr std::array<TileFunction, kTileRows> TilesOfWidth(std::index_sequence<kRowsLessOne...>) {
-  return {&AddTile<kRowsLessOne + 1, kVectors>...};
+  return {&AddTile<kPairs, kRowsLessOne + 1, kVectors>...};
 }
 
 // Indexed by vectors - 1, then rows - 1.
+template <bool kPairs>
 constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles = {
-    TilesOfWidth<1>(std::make_index_sequence<kTileRows>()),
-    TilesOfWidth<2>(std::make_index_sequence<kTileRows>())};
+    TilesOfWidth<kPairs, 1>(std::make_index_sequence<kTileRows>()),
+    TilesOfWidth<kPairs, 2>(std::make_index_sequence<kTileRows>())};
 
 void Add(const OuterProduct& p) {
   const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
   const size_t tiles = (p.rows + kTileRows - 1) / kTileRows;
   const size_t tile_rows = (p.rows + tiles - 1) / tiles;
+  const auto& functions = p.pairs ? kTiles<kHasPairProducts> : kTiles<false>;
   for (size_t column = 0; column < p.columns; column += kUsedVectors * lanes) {
     const size_t vectors = p.columns - column <= lanes ? 1 : kUsedVectors;
     for (size_t row = 0; row < p.rows; row += tile_rows) {
-      kTiles[vectors - 1][std::min(tile_rows, p.rows - row) - 1](p, row, column);
+      functions[vectors - 1][std::min(tile_rows, p.rows - row) - 1](p, row, column);
     }
   }
 }

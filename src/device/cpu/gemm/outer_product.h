@@ -28,6 +28,9 @@ struct OuterProduct {
   size_t columns = 0;     // rounded up to whole vectors; this many floats of b are read
   float* sums = nullptr;  // and this many added to each row of sums
   size_t sums_stride = 0;
+  // Whether a and b consist of pairs of bf16 numbers (pairs.h), whose two products are added.
+  // Requires MultipliesPairs().
+  bool pairs = false;
 };
 
 // Requires 1 <= rows <= kMaxOuterRows.

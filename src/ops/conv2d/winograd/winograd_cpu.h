@@ -14,11 +14,14 @@ namespace thimble {
 // sum.
 inline constexpr double kWinogradRounding = 4;
 
-struct Conv2dWinogradCpu {
+struct WinogradKernel {
   static constexpr std::string_view kOption = "winograd";
   static constexpr double kRounding = kWinogradRounding;
   static constexpr bool kMixesOutputs = true;
   static constexpr bool kTakesShortNumbers = true;
+};
+
+struct Conv2dWinogradCpu : WinogradKernel {
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
@@ -29,21 +32,13 @@ struct Conv2dAddWinogradCpu : Conv2dWinogradCpu {
   static void Run(const KernelCall& call);
 };
 
-struct Conv2dGradInputWinogradCpu {
-  static constexpr std::string_view kOption = "winograd";
-  static constexpr double kRounding = kWinogradRounding;
-  static constexpr bool kMixesOutputs = true;
-  static constexpr bool kTakesShortNumbers = true;
+struct Conv2dGradInputWinogradCpu : WinogradKernel {
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 
-struct Conv2dGradWeightWinogradCpu {
-  static constexpr std::string_view kOption = "winograd";
-  static constexpr double kRounding = kWinogradRounding;
-  static constexpr bool kMixesOutputs = true;
-  static constexpr bool kTakesShortNumbers = true;
+struct Conv2dGradWeightWinogradCpu : WinogradKernel {
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);

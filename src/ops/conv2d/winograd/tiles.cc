@@ -92,9 +92,18 @@ void OutputGradientTiles(ConstNumbers images, const TiledImages& grid, IndexRang
   }
 }
 
-template <class Stored>
-void StoreOutputTiles(const TileOutputs& o, Stored* images) {
-  const TiledImages& grid = o.grid;
+// Where an output goes, in numbers from the beginning of the images and of the sums.
+struct OutputPlace {
+  size_t in_images;
+  size_t in_sums;
+};
+
+// plus(tag, place, output) returns what is stored.
+template <class Stored, class Plus>
+void StoreOutputTiles(const TileOutputs& o, Stored* images, const Plus& plus) {
+  const TiledImages grid = o.grid;
+  const size_t num_channels = o.channels.size();
+  const size_t point_stride = o.products.point_stride;
   for (size_t tile = o.tiles.begin; tile < o.tiles.end; ++tile) {
     const auto index = static_cast<int64_t>(tile);
     const int64_t image = index / (grid.tiles_high * grid.tiles_wide);
@@ -105,35 +114,53 @@ void StoreOutputTiles(const TileOutputs& o, Stored* images) {
         o.channels.begin;
     const size_t row_in_group = tile - o.tiles.begin;
     const float* from = o.products.data + row_in_group * o.products.row_stride;
-    const float* sums = o.sums + row_in_group * kTileOutputs * o.channels.size();
-    ForEachVector(o.channels.size(), [&](auto tag, size_t c) HWY_ATTR {
+    ForEachVector(num_channels, [&](auto tag, size_t c) HWY_ATTR {
       TransformSquare<OutputLine>(
           tag,
           [&](size_t row, size_t column) HWY_ATTR {
-            return hn::LoadU(tag,
-                             from + (row * OutputLine::kIn + column) * o.products.point_stride + c);
+            return hn::LoadU(tag, from + (row * OutputLine::kIn + column) * point_stride + c);
           },
           [&](size_t row, size_t column, auto value) HWY_ATTR {
             const auto i = static_cast<int64_t>(row);
             const auto j = static_cast<int64_t>(column);
             if (top + i >= grid.height || left + j >= grid.width) return;
-            const size_t at = first + static_cast<size_t>((i * grid.width + j) * grid.channels) + c;
-            if (o.add) value = hn::Add(LoadNumbers(tag, images + at), value);
-            if (o.sums != nullptr) {
-              const size_t pixel = row * OutputLine::kOut + column;
-              value = hn::Add(hn::LoadU(tag, sums + pixel * o.channels.size() + c), value);
-            }
-            if (o.added.data != nullptr) {
-              value = hn::Add(value, LoadNumbersOfAnyType(tag, o.added, at));
-            }
-            StoreNumbers(value, tag, images + at);
+            const size_t pixel = row_in_group * kTileOutputs + row * OutputLine::kOut + column;
+            const OutputPlace place{
+                first + static_cast<size_t>((i * grid.width + j) * grid.channels) + c,
+                pixel * num_channels + c};
+            StoreNumbers(plus(tag, place, value), tag, images + place.in_images);
           });
     });
   }
 }
 
+// The frequent cases have code of their own.
+template <class Stored>
+void PlusAddends(const TileOutputs& o, Stored* images) {
+  const bool is_sum = o.add || o.sums != nullptr;
+  if (!is_sum && o.added.data == nullptr) {
+    return StoreOutputTiles(o, images,
+                            [](auto, const OutputPlace&, auto value) HWY_ATTR { return value; });
+  }
+  if (!is_sum && o.added.type == o.images.type) {
+    const auto* added = static_cast<const Stored*>(o.added.data);
+    return StoreOutputTiles(o, images,
+                            [added](auto tag, const OutputPlace& place, auto value) HWY_ATTR {
+                              return hn::Add(value, LoadNumbers(tag, added + place.in_images));
+                            });
+  }
+  StoreOutputTiles(o, images,
+                   [&o, images](auto tag, const OutputPlace& place, auto value) HWY_ATTR {
+                     if (o.add) value = hn::Add(LoadNumbers(tag, images + place.in_images), value);
+                     if (o.sums != nullptr)
+                       value = hn::Add(hn::LoadU(tag, o.sums + place.in_sums), value);
+                     if (o.added.data == nullptr) return value;
+                     return hn::Add(value, LoadNumbersOfAnyType(tag, o.added, place.in_images));
+                   });
+}
+
 void OutputTiles(const TileOutputs& outputs) {
-  VisitNumbers(outputs.images, [&](auto* images) { StoreOutputTiles(outputs, images); });
+  VisitNumbers(outputs.images, [&](auto* images) { PlusAddends(outputs, images); });
 }
 
 constexpr size_t kStripVectors = 2;

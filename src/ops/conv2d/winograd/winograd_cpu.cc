@@ -89,11 +89,17 @@ class TurnedWeightPacker {
         out_channels_(static_cast<size_t>(g.out_channels)) {}
 
   void operator()(const MatrixBlock& block, float* panel, size_t stride) const {
-    for (size_t r = 0; r < block.rows; ++r, panel += stride) {
+    // The rows of one tap at a time; they are equally far apart.
+    for (size_t r = 0; r < block.rows;) {
       const size_t row = block.row + r;
       const size_t tap = kWinogradTaps - 1 - row / out_channels_;
-      const size_t line = row % out_channels_ * kWinogradTaps + tap;
-      DecodeNumbers(w_ + (line * channels_ + block.column), block.columns, panel);
+      const size_t out_channel = row % out_channels_;
+      const size_t rows = std::min(block.rows - r, out_channels_ - out_channel);
+      const size_t line = out_channel * kWinogradTaps + tap;
+      DecodeNumberRows(w_ + (line * channels_ + block.column),
+                       {rows, block.columns, kWinogradTaps * channels_, stride},
+                       panel + r * stride);
+      r += rows;
     }
   }
 

@@ -133,5 +133,11 @@ TEST(ShortNumbers, AreCheckedWhereAKernelTakesThem) {
   EXPECT_EQ(std::count(checked.begin(), checked.end(), "reference"), 1);
 }
 
+TEST(CudaShortNumbers, AreCheckedWhereAKernelTakesThem) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  const auto checked = CheckCudaKernels({.op = "add", .inputs = {{3, 5}, {3, 5}}});
+  EXPECT_EQ(std::count(checked.begin(), checked.end(), "AddCuda"), 4);
+}
+
 }  // namespace
 }  // namespace thimble

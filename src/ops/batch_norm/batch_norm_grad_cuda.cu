@@ -1,5 +1,3 @@
-#include <array>
-
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm/batch_norm.h"
@@ -228,15 +226,10 @@ template <Formula kFormula>
 void Launch(cudaStream_t stream, const ChannelBlocks& blocks, const KnownNorm& norm,
             const GradientTensors<AnyNumber>& any, const GradientSums& gradients) {
   if (blocks.groups == 0) return;
-  const DType other_type = kFormula == Formula::kBatchAdd ? any.other.type : any.dx.type;
-  const std::array types{any.x.type, any.dy.type, other_type, any.dx.type};
-  WithConstants(types, blocks.vector, norm.relu, [&](auto storage, auto vector, auto relu) {
+  WithConstants(TypesOf(any), blocks.vector, norm.relu, [&](auto storage, auto vector, auto relu) {
     using Storage = decltype(storage);
     constexpr int kVector = decltype(vector)::value;
-    const GradientTensors<Storage> tensors{.x = As<Storage>(any.x),
-                                           .dy = As<Storage>(any.dy),
-                                           .other = As<Storage>(any.other),
-                                           .dx = As<Storage>(any.dx)};
+    const GradientTensors<Storage> tensors = As<Storage>(any);
     SumGradientsKernel<Storage, kVector><<<GridOf(blocks), kNormThreads, 0, stream>>>(
         blocks, norm, relu, tensors, gradients.partials);
     THIMBLE_CUDA_LAUNCHED();
@@ -255,13 +248,7 @@ void RunGrad(const KernelCall& call, ConstNumbers other) {
                     .variance = call.In<float>(4),
                     .epsilon = call.attributes.Float("epsilon"),
                     .relu = call.attributes.Int("relu") != 0},
-                   {.x = ConstNumbersOf(call.inputs[0]),
-                    .dy = ConstNumbersOf(call.inputs[5]),
-                    .other = other,
-                    .dx = NumbersOf(call.outputs[0])},
-                   {.partials = reinterpret_cast<double*>(call.scratch.data()),
-                    .dgamma = call.Out<float>(1),
-                    .dbeta = call.Out<float>(2)});
+                   GradientTensorsOf(call, other), GradientSumsOf(call));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "thimble/ops/batch_norm/batch_norm.h"
 #include "thimble/ops/batch_norm/channel_norm.cuh"
+#include "thimble/ops/batch_norm/norm_gradients.cuh"
 
 namespace thimble {
 
@@ -17,20 +18,6 @@ struct KnownNorm {
   const float* variance;
   double epsilon;
   bool relu;
-};
-
-template <class Storage>
-struct GradientTensors {
-  InNumbers<Storage> x;
-  InNumbers<Storage> dy;
-  InNumbers<Storage> other;  // null, or added to dx
-  OutNumbers<Storage> dx;
-};
-
-struct GradientSums {
-  double* partials;  // scratch: blocks.num_partials()
-  float* dgamma;
-  float* dbeta;
 };
 
 // For x of shape (..., C), its samples divided into parts as attribute `group` says.

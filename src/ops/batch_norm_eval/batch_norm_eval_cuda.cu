@@ -27,13 +27,7 @@ size_t BatchNormEvalGradCuda::ScratchBytes(const OpCall& call, const KernelLimit
 
 void BatchNormEvalGradCuda::Run(const KernelCall& call) {
   LaunchBatchNormEvalGrad(call.stream, BlocksFor(call.in_shape(0), call.attributes), MakeNorm(call),
-                          {.x = ConstNumbersOf(call.inputs[0]),
-                           .dy = ConstNumbersOf(call.inputs[5]),
-                           .other = {},
-                           .dx = NumbersOf(call.outputs[0])},
-                          {.partials = reinterpret_cast<double*>(call.scratch.data()),
-                           .dgamma = call.Out<float>(1),
-                           .dbeta = call.Out<float>(2)});
+                          GradientTensorsOf(call), GradientSumsOf(call));
 }
 
 }  // namespace thimble

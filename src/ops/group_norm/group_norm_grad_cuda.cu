@@ -1,25 +1,10 @@
-#include <array>
-
 #include "thimble/device/cuda/check.h"
+#include "thimble/ops/batch_norm/norm_gradients.cuh"
 #include "thimble/ops/group_norm/group_norm.h"
 #include "thimble/ops/group_norm/unit_norm.cuh"
 
 namespace thimble {
 namespace {
-
-template <class Storage>
-struct GroupNormGradTensors {
-  InNumbers<Storage> x;
-  InNumbers<Storage> dy;
-  InNumbers<Storage> other;  // null, or added to dx
-  OutNumbers<Storage> dx;
-};
-
-struct GroupNormGradSums {
-  double* partials;  // scratch: blocks.num_partials()
-  float* dgamma;
-  float* dbeta;
-};
 
 // Rows, of two or three arrays, that a thread loads before it processes the first.
 template <class Storage>
@@ -33,7 +18,7 @@ struct PackSums {
 
 template <class Storage, int kVector, class Relu>
 __device__ PackSums<kVector> SumRows(const GroupThread& thread, const PackNorm<kVector, Relu>& norm,
-                                     const GroupNormGradTensors<Storage>& tensors) {
+                                     const GradientTensors<Storage>& tensors) {
   constexpr int kRows = kUnitGradRowsAtOnce<Storage>;
   PackSums<kVector> sums;
   RowBatch<Storage, kVector, kRows> x;
@@ -87,7 +72,7 @@ __device__ void AddUpLanes(const GroupBlocks& blocks, int lane, PackSums<kVector
 template <int kVector, class Storage, class Relu>
 __device__ TwoSums SumUnit(const GroupBlocks& blocks, int64_t unit, const UnitNorm& norm,
                            const KnownGroupNorm& known, Relu relu,
-                           const GroupNormGradTensors<Storage>& tensors, double* partials) {
+                           const GradientTensors<Storage>& tensors, double* partials) {
   TwoSums weighted;
   for (int64_t round = 0; round < blocks.rounds; ++round) {
     const GroupThread thread(blocks, unit, round, static_cast<int>(threadIdx.x));
@@ -117,8 +102,7 @@ __device__ TwoSums SumUnit(const GroupBlocks& blocks, int64_t unit, const UnitNo
 // element is read before it is written.
 template <bool kAdd, class Storage, int kVector, class Relu>
 __device__ void CombineRows(const GroupThread& thread, const PackNorm<kVector, Relu>& norm,
-                            float offset, float slope,
-                            const GroupNormGradTensors<Storage>& tensors) {
+                            float offset, float slope, const GradientTensors<Storage>& tensors) {
   constexpr int kRows = kUnitGradRowsAtOnce<Storage>;
   RowBatch<Storage, kVector, kRows> x;
   RowBatch<Storage, kVector, kRows> dy;
@@ -147,7 +131,7 @@ __device__ void CombineRows(const GroupThread& thread, const PackNorm<kVector, R
 template <int kVector, bool kAdd, class Storage, class Relu>
 __global__ void __launch_bounds__(kGroupThreads)
     GroupNormGradKernel(GroupBlocks blocks, KnownGroupNorm known, Relu relu,
-                        GroupNormGradTensors<Storage> tensors, double* partials) {
+                        GradientTensors<Storage> tensors, double* partials) {
   for (int64_t unit = blockIdx.x; unit < blocks.units(); unit += gridDim.x) {
     const UnitNorm norm(known.mean[unit], known.variance[unit], known.epsilon);
     const TwoSums sums = SumUnit<kVector>(blocks, unit, norm, known, relu, tensors, partials);
@@ -169,7 +153,7 @@ constexpr int kSumParts = kGroupThreads / kSumChannels;
 
 // dgamma and dbeta: every kSumParts-th sample in order, then the parts in order.
 __global__ void __launch_bounds__(kGroupThreads)
-    SumSamplesKernel(GroupBlocks blocks, GroupNormGradSums gradients) {
+    SumSamplesKernel(GroupBlocks blocks, GradientSums gradients) {
   __shared__ double shared[2][kSumParts][kSumChannels];
   const int column = static_cast<int>(threadIdx.x) % kSumChannels;
   const int part = static_cast<int>(threadIdx.x) / kSumChannels;
@@ -200,21 +184,17 @@ __global__ void __launch_bounds__(kGroupThreads)
 // Two launches: each block sums its unit and then combines; then the sums over all samples.
 template <bool kAdd>
 void LaunchGroupNormGrad(cudaStream_t stream, const GroupBlocks& blocks, const KnownGroupNorm& norm,
-                         const GroupNormGradTensors<AnyNumber>& any,
-                         const GroupNormGradSums& gradients) {
+                         const GradientTensors<AnyNumber>& any, const GradientSums& gradients) {
   if (blocks.channels == 0) return;
   if (blocks.units() > 0) {
-    const std::array types{any.x.type, any.dy.type, kAdd ? any.other.type : any.dx.type,
-                           any.dx.type};
-    WithConstants(types, blocks.vector, norm.relu, [&](auto storage, auto vector, auto relu) {
-      using Storage = decltype(storage);
-      const GroupNormGradTensors<Storage> tensors{As<Storage>(any.x), As<Storage>(any.dy),
-                                                  As<Storage>(any.other), As<Storage>(any.dx)};
-      GroupNormGradKernel<decltype(vector)::value, kAdd>
-          <<<NumBlocks(blocks), kGroupThreads, 0, stream>>>(blocks, norm, relu, tensors,
-                                                            gradients.partials);
-      THIMBLE_CUDA_LAUNCHED();
-    });
+    WithConstants(TypesOf(any), blocks.vector, norm.relu,
+                  [&](auto storage, auto vector, auto relu) {
+                    const auto tensors = As<decltype(storage)>(any);
+                    GroupNormGradKernel<decltype(vector)::value, kAdd>
+                        <<<NumBlocks(blocks), kGroupThreads, 0, stream>>>(
+                            blocks, norm, relu, tensors, gradients.partials);
+                    THIMBLE_CUDA_LAUNCHED();
+                  });
   }
   const int64_t grid = (blocks.channels - 1) / kSumChannels + 1;
   SumSamplesKernel<<<static_cast<unsigned>(grid), kGroupThreads, 0, stream>>>(blocks, gradients);
@@ -225,14 +205,8 @@ void LaunchGroupNormGrad(cudaStream_t stream, const GroupBlocks& blocks, const K
 template <bool kAdd>
 void RunGrad(const KernelCall& call, ConstNumbers other) {
   LaunchGroupNormGrad<kAdd>(call.stream, GroupBlocksFor(call.in_shape(0), call.attributes),
-                            KnownNormOf(call),
-                            {.x = ConstNumbersOf(call.inputs[0]),
-                             .dy = ConstNumbersOf(call.inputs[5]),
-                             .other = other,
-                             .dx = NumbersOf(call.outputs[0])},
-                            {.partials = reinterpret_cast<double*>(call.scratch.data()),
-                             .dgamma = call.Out<float>(1),
-                             .dbeta = call.Out<float>(2)});
+                            KnownNormOf(call), GradientTensorsOf(call, other),
+                            GradientSumsOf(call));
 }
 
 }  // namespace

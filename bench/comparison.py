@@ -13,10 +13,14 @@ class Setting:
     words: tuple
 
 
-def torch_setting(layout, batch, compiled=False):
-    words = ("--layout", layout, "--batch", str(batch)) + (("--compile",) if compiled else ())
+def torch_setting(layout, batch, compiled=False, precision="fp32"):
+    words = ("--layout", layout, "--batch", str(batch))
     way = "compiled" if compiled else "eager"
-    return Setting("torch", f"torch {layout} {way} batch {batch}", words)
+    name = f"torch {layout} {way} batch {batch}"
+    if precision != "fp32":
+        words += ("--precision", precision)
+        name += f" {precision}"
+    return Setting("torch", name, words + (("--compile",) if compiled else ()))
 
 
 def thimble_setting(options, batch):
@@ -45,14 +49,15 @@ def best_first(speeds):
 
 
 def compile_candidates(eager_speeds, layouts):
-    """torch.compile takes minutes: it is tried for each layout only at the batch size that was
-    fastest without it."""
+    """torch.compile takes minutes: it is tried for each layout only with the batch size and
+    precision that were fastest without it."""
     candidates = []
     for layout in layouts:
-        words = ("--layout", layout)
-        here = [s for s in best_first(eager_speeds) if s.words[:2] == words]
+        here = [s for s in best_first(eager_speeds) if s.words[:2] == ("--layout", layout)]
         if here:
-            candidates.append(torch_setting(layout, here[0].words[3], compiled=True))
+            words = here[0].words
+            precision = words[5] if "--precision" in words else "fp32"
+            candidates.append(torch_setting(layout, words[3], compiled=True, precision=precision))
     return candidates
 
 

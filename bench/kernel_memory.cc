@@ -37,6 +37,9 @@ void Fill(const TensorView& view) {
       return FillWith<F16>(view, [](size_t) { return ToF16(1.0F); });
     case DType::kBF16:
       return FillWith<BF16>(view, [](size_t) { return ToBF16(1.0F); });
+    case DType::kQ8:
+      std::ranges::fill(view.bytes(), std::byte{0});
+      return;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "thimble/plan/program_record.h"
 #include "thimble/report/text_table.h"
 #include "thimble/train/loop/initialize.h"
+#include "thimble/train/loop/loss_scale_watch.h"
 
 namespace thimble {
 namespace {
@@ -103,6 +104,8 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
       executor_(std::move(executor)),
       step_(program_, *executor_) {
   InitializeResidents(*executor_, program_.inits, config_.seed);
+  InitializeLossScale(*executor_, program_.update);
+  executor_->StoreResidents();
   ForgetOps();
   // The first run is audited; in the second one a device may record the work that it then repeats.
   RunGroup(2);

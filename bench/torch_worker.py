@@ -22,6 +22,7 @@ def parse_arguments():
     parser.add_argument("--batch", type=int, default=100)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--layout", choices=["nchw", "nhwc"], default="nchw")
+    parser.add_argument("--precision", choices=["fp32", "bf16", "bf16-autocast"], default="fp32")
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     return parser.parse_args()
 
@@ -46,13 +47,18 @@ def make_step(torch, options):
     memory_format = torch.channels_last if options.layout == "nhwc" else torch.contiguous_format
     model = make_wide_resnet(options.model, inplace_relu=True).to(memory_format=memory_format)
     images = torch.randn(options.batch, 3, 32, 32).to(memory_format=memory_format)
+    if options.precision == "bf16":
+        model, images = model.to(torch.bfloat16), images.to(torch.bfloat16)
+    autocast = options.precision == "bf16-autocast"
     labels = torch.arange(options.batch) % 10
     optimizer = make_optimizer(torch, model.parameters())
     network = torch.compile(model) if options.compile else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        torch.nn.functional.cross_entropy(network(images), labels).backward()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=autocast):
+            loss = torch.nn.functional.cross_entropy(network(images).float(), labels)
+        loss.backward()
         optimizer.step()
 
     return step

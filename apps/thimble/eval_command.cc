@@ -56,7 +56,7 @@ void AddEvalCommand(CLI::App& app, int* exit_code) {
       ->group(option_group::kWhat);
   command->add_flag("--json", flags->json, "print one JSON object");
   flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "device", "math",
-                                 "threads", "simd", "scratch", "budget"});
+                                 "threads", "simd", "precision", "scratch", "budget"});
   command->footer("With RUN, the defaults of these options come from its config.toml.\n");
   command->callback([flags, exit_code] {
     const auto result = RunEval(*flags);

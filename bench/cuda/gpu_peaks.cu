@@ -52,9 +52,9 @@ __global__ void __launch_bounds__(kChainThreads)
   }
   for (int round = 0; round < rounds; round += 2) {
 #pragma unroll
-    for (int chain = 0; chain < kChains; ++chain) MultiplyAdd(a, plus, sums[chain]);
+    for (int chain = 0; chain < kChains; ++chain) MultiplyAdd<float>(a, plus, sums[chain]);
 #pragma unroll
-    for (int chain = 0; chain < kChains; ++chain) MultiplyAdd(a, minus, sums[chain]);
+    for (int chain = 0; chain < kChains; ++chain) MultiplyAdd<float>(a, minus, sums[chain]);
   }
   float total = 0;
 #pragma unroll

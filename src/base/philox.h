@@ -17,6 +17,7 @@ enum class RandomPurpose : uint32_t {
   kSplit = 5,
   kTest = 6,
   kDropout = 7,
+  kRounding = 8,
 };
 
 // Multipliers, key increments and rounds of the published generator (Salmon et al., 2011).

@@ -2,13 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
+#include <span>
+
 #include "thimble/grad/differentiate.h"
+#include "thimble/grad/optimizer.h"
 #include "thimble/graph/append_node.h"
 
 namespace thimble {
 namespace {
 
 constexpr std::string_view kStatisticsUpdate = "batch_norm_update";
+constexpr int64_t kLossScaleEntries = 4;
 
 std::vector<ValueId> Parameters(const Graph& graph) {
   std::vector<ValueId> parameters;
@@ -19,87 +25,291 @@ std::vector<ValueId> Parameters(const Graph& graph) {
   return parameters;
 }
 
-// The values of the update have fixed names, which a layer of the model may already use.
-Result<void> CheckFree(const Graph& graph, const std::string& name) {
-  if (!graph.Find(name).valid()) return {};
-  return BadInput(fmt::format(
-      "the name '{}' is reserved for the optimizer; rename the layer that uses it", name));
-}
-
-Result<ValueId> AddNamed(Graph& graph, Value value) {
-  THIMBLE_TRY(CheckFree(graph, value.name));
-  return graph.AddValue(std::move(value));
-}
-
 Result<ValueId> AddInput(Graph& graph, const char* name, DType dtype) {
-  return AddNamed(graph, {name, {1}, dtype, Role::kInput, {}, {}});
+  return AddUpdateValue(graph, {name, {1}, dtype, Role::kInput, {}, {}});
 }
 
-// Adds a value with the shape and type of `like`, under this name.
-Result<ValueId> AddLike(Graph& graph, const std::string& name, const Value& like, Role role) {
-  return AddNamed(graph, {name, like.shape, DType::kF32, role, {}, {}});
+// Adds an accumulator with the shape of `like`.
+Result<ValueId> AddSum(Graph& graph, const Value& like) {
+  return AddUpdateValue(
+      graph, {kSumPrefix + like.name, like.shape, DType::kF32, Role::kAccumulator, {}, {}});
 }
 
-// Backward from the loss, whose gradient is `seed`; one gradient for each of the parameters.
-Result<std::vector<ValueId>> AppendGradients(Graph& graph, const OpRegistry& ops, ValueId loss,
-                                             double seed, const std::vector<ValueId>& parameters) {
-  THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> dloss, AppendNode(graph, ops,
-                                                                  {.op = "fill",
-                                                                   .attributes = {{"value", seed}},
-                                                                   .phase = Phase::kBackward,
-                                                                   .layer = "loss",
-                                                                   .output_role = Role::kGradient,
-                                                                   .output_names = {"dloss"}}));
-  THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> gradients,
-                           Differentiate(graph, ops, {{loss, dloss[0]}}, parameters));
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    graph.values[gradients[i].index()].gradient_of = parameters[i];
+// Puts the nodes into this order.
+void Reorder(Graph& graph, const std::vector<size_t>& order) {
+  std::vector<Node> nodes;
+  for (const size_t index : order) {
+    for (ValueId output : graph.nodes[index].outputs) {
+      graph.values[output.index()].producer = NodeId(nodes.size());
+    }
+    nodes.push_back(std::move(graph.nodes[index]));
   }
-  return gradients;
+  graph.nodes = std::move(nodes);
 }
 
-// The inputs of one parameter's update.
-struct UpdateInputs {
-  ValueId parameter;
-  ValueId gradient;
-  ValueId learning_rate;
+// Moves the nodes from `first_moved` on, which are in the order of these producers, each to just
+// after its producer, so that a gradient need not wait for the others. `leaders[i]` is the node
+// that the i-th of them follows.
+void MoveBehind(Graph& graph, size_t first_moved, const std::vector<NodeId>& leaders) {
+  std::vector<std::vector<size_t>> followers(first_moved);
+  for (size_t i = 0; i < leaders.size(); ++i) {
+    followers[leaders[i].index()].push_back(first_moved + i);
+  }
+  std::vector<size_t> order;
+  for (size_t index = 0; index < first_moved; ++index) {
+    order.push_back(index);
+    order.insert(order.end(), followers[index].begin(), followers[index].end());
+  }
+  Reorder(graph, order);
+}
+
+// Appends backward and updates to one graph.
+class UpdateBuilder {
+ public:
+  static Result<UpdateBuilder> Make(Graph& graph, const OpRegistry& ops, const UpdateSpec& spec,
+                                    bool in_parts) {
+    UpdateBuilder builder(graph, ops, spec);
+    THIMBLE_ASSIGN_OR_RETURN(builder.optimizer_, MakeOptimizer(spec));
+    THIMBLE_ASSIGN_OR_RETURN(const GradientUse use, ChooseGradientUse(spec, in_parts));
+    builder.in_backward_ = use.in_backward;
+    if (!spec.checks_gradients()) return builder;
+    THIMBLE_ASSIGN_OR_RETURN(
+        builder.loss_scale_,
+        AddUpdateValue(graph,
+                       {kLossScaleState, {kLossScaleEntries}, DType::kF32, Role::kState, {}, {}}));
+    return builder;
+  }
+
+  bool in_backward() const { return in_backward_; }
+  UpdateNumbers& numbers() { return numbers_; }
+
+  Result<void> AddLearningRate() {
+    THIMBLE_ASSIGN_OR_RETURN(numbers_.learning_rate,
+                             AddInput(graph_, kLearningRateInput, DType::kF32));
+    return {};
+  }
+  Result<void> AddSeen() {
+    THIMBLE_ASSIGN_OR_RETURN(numbers_.seen, AddInput(graph_, kSeenInput, DType::kI32));
+    return {};
+  }
+  // The number of the update is there wherever an optional number of updates is.
+  Result<void> AddUpdateNumber() {
+    if (!spec_.checks_gradients() && !spec_.stochastic_rounding) return {};
+    THIMBLE_ASSIGN_OR_RETURN(numbers_.update, AddInput(graph_, kUpdateInput, DType::kI32));
+    return {};
+  }
+
+  // Backward from the loss; one gradient for each parameter, in the order in which they are
+  // computed.
+  Result<void> AppendBackward(ValueId loss) {
+    const std::vector<ValueId> parameters = Parameters(graph_);
+    THIMBLE_ASSIGN_OR_RETURN(const ValueId seed, AppendSeed());
+    THIMBLE_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
+                             Differentiate(graph_, ops_, {{loss, seed}}, parameters));
+    for (size_t i = 0; i < parameters.size(); ++i) {
+      graph_.values[gradients[i].index()].gradient_of = parameters[i];
+      gradients_.push_back({.parameter = parameters[i],
+                            .gradient = gradients[i],
+                            .index = static_cast<int64_t>(i),
+                            .layer = LayerOf(graph_, parameters[i])});
+    }
+    return {};
+  }
+
+  void AddGradient(ParameterGradient gradient) { gradients_.push_back(std::move(gradient)); }
+
+  // The checks and updates of a whole batch, or after all parts of one.
+  Result<void> AppendUpdates() {
+    THIMBLE_TRY(AppendCheck(gradients_, Phase::kUpdate, "update"));
+    if (numbers_.gradient_factor.valid()) SkipStatistics();
+    for (const ParameterGradient& of : gradients_) {
+      THIMBLE_TRY(optimizer_->AppendUpdate(graph_, ops_, of, numbers_));
+    }
+    return {};
+  }
+
+  // Uses each gradient right after it is computed: `append` appends the node that does. Small ones
+  // wait for the end of backward: they need few bytes, and one check and one launch serve them all.
+  template <class Append>
+  Result<void> AppendInBackward(const Append& append) {
+    const auto is_small = [&](const ParameterGradient& of) {
+      constexpr int64_t kSmallElements = 4096;
+      return graph_.value(of.gradient).shape.elements() < kSmallElements;
+    };
+    std::stable_sort(gradients_.begin(), gradients_.end(), [&](const auto& a, const auto& b) {
+      if (is_small(a) != is_small(b)) return is_small(b);
+      return ProducerOf(a.gradient).index() < ProducerOf(b.gradient).index();
+    });
+    const auto first_small = std::find_if(gradients_.begin(), gradients_.end(), is_small);
+    THIMBLE_TRY(AppendBehindGradients({gradients_.begin(), first_small}, append));
+    const std::span<ParameterGradient> small(first_small, gradients_.end());
+    THIMBLE_TRY(AppendCheck(small, Phase::kUpdate, "update"));
+    for (const ParameterGradient& of : small) THIMBLE_TRY(append(of));
+    return {};
+  }
+
+  template <class Append>
+  Result<void> AppendBehindGradients(std::span<ParameterGradient> gradients, const Append& append) {
+    const size_t first_moved = graph_.nodes.size();
+    std::vector<NodeId> leaders;
+    for (ParameterGradient& of : gradients) {
+      of.phase = Phase::kBackward;
+      leaders.push_back(ProducerOf(of.gradient));
+      const size_t num_nodes = graph_.nodes.size();
+      THIMBLE_TRY(AppendCheck({&of, 1}, Phase::kBackward, of.layer));
+      THIMBLE_TRY(append(of));
+      leaders.resize(leaders.size() + graph_.nodes.size() - num_nodes - 1, leaders.back());
+    }
+    MoveBehind(graph_, first_moved, leaders);
+    return {};
+  }
+
+  Result<void> AppendUpdatesInBackward() {
+    THIMBLE_TRY(AppendInBackward([&](const ParameterGradient& of) {
+      return optimizer_->AppendUpdate(graph_, ops_, of, numbers_);
+    }));
+    MoveUpdatesBehindReaders();
+    return {};
+  }
+  Result<void> AppendGathering() {
+    return AppendInBackward([&](const ParameterGradient& of) {
+      return optimizer_->AppendGather(graph_, ops_, of, numbers_);
+    });
+  }
+  Result<void> AppendAccumulators() {
+    const size_t first_moved = graph_.nodes.size();
+    std::vector<NodeId> leaders;
+    for (const ParameterGradient& of : gradients_) {
+      THIMBLE_ASSIGN_OR_RETURN(const ValueId sum, AddSum(graph_, graph_.value(of.parameter)));
+      leaders.push_back(ProducerOf(of.gradient));
+      THIMBLE_TRY(AppendCarryingNode(graph_, ops_,
+                                     {.op = "accumulate",
+                                      .inputs = {sum, of.gradient, numbers_.seen},
+                                      .phase = Phase::kBackward,
+                                      .layer = of.layer},
+                                     {sum}));
+    }
+    MoveBehind(graph_, first_moved, leaders);
+    return {};
+  }
+  Result<void> AppendApplying() {
+    for (const ParameterGradient& of : gradients_) {
+      THIMBLE_TRY(optimizer_->AppendApply(graph_, ops_, of, numbers_));
+    }
+    return {};
+  }
+
+  // The last node of an update.
+  Result<void> AppendScaleAdjustment() {
+    if (!spec_.checks_gradients()) return {};
+    const LossScaleSpec& scale = spec_.loss_scale;
+    const bool changes = scale.initial > 0 && scale.interval > 0;
+    return AppendUpdateNode(graph_, ops_,
+                            {.op = "adjust_loss_scale",
+                             .inputs = {LastVersion(graph_, loss_scale_)},
+                             .attributes = {{"interval", changes ? scale.interval : int64_t{0}},
+                                            {"factor", scale.factor},
+                                            {"floor", scale.floor},
+                                            {"ceiling", std::max(0x1p24, scale.initial)}},
+                             .layer = "loss"},
+                            {LastVersion(graph_, loss_scale_)});
+  }
+
+ private:
+  UpdateBuilder(Graph& graph, const OpRegistry& ops, const UpdateSpec& spec)
+      : graph_(graph), ops_(ops), spec_(spec) {}
+
+  NodeId ProducerOf(ValueId value) const { return graph_.value(value).producer; }
+
+  // Where backward starts: the weight of the loss, times the scale if there is one.
+  Result<ValueId> AppendSeed() {
+    THIMBLE_ASSIGN_OR_RETURN(const ValueId weight, AddInput(graph_, kLossWeightInput, DType::kF32));
+    if (!spec_.checks_gradients()) return weight;
+    THIMBLE_ASSIGN_OR_RETURN(const std::vector<ValueId> seed,
+                             AppendNode(graph_, ops_,
+                                        {.op = "scale_loss",
+                                         .inputs = {weight, loss_scale_},
+                                         .phase = Phase::kBackward,
+                                         .layer = "loss",
+                                         .output_role = Role::kGradient,
+                                         .output_names = {"dloss"}}));
+    return seed[0];
+  }
+
+  // Appends a check if gradients are checked; updates from here on use its factor.
+  Result<void> AppendCheck(std::span<const ParameterGradient> checked, Phase phase,
+                           const std::string& layer) {
+    if (!spec_.checks_gradients() || checked.empty()) return {};
+    const ValueId before = LastVersion(graph_, loss_scale_);
+    std::vector<ValueId> inputs = {before};
+    for (const ParameterGradient& of : checked) inputs.push_back(of.gradient);
+    THIMBLE_ASSIGN_OR_RETURN(
+        const std::vector<ValueId> outputs,
+        AppendNode(graph_, ops_,
+                   {.op = "check_gradients",
+                    .inputs = std::move(inputs),
+                    .attributes = {{"clip", spec_.clip}},
+                    .phase = phase,
+                    .layer = layer,
+                    .output_role = Role::kGradient,
+                    .output_names = {layer + ".gradient_factor",
+                                     std::string(kLossScaleState) + ".next"}}));
+    graph_.values[outputs[1].index()].role = Role::kState;
+    graph_.carries.push_back({before, outputs[1]});
+    numbers_.gradient_factor = outputs[0];
+    return {};
+  }
+
+  // Running statistics do not change in a skipped update: their nodes move behind the check.
+  void SkipStatistics() {
+    std::vector<size_t> order;
+    std::vector<size_t> moved;
+    for (size_t index = 0; index < graph_.nodes.size(); ++index) {
+      Node& node = graph_.nodes[index];
+      const bool is_statistics = node.op == kStatisticsUpdate;
+      if (is_statistics) node.inputs.push_back(numbers_.gradient_factor);
+      (is_statistics ? moved : order).push_back(index);
+    }
+    order.insert(order.end(), moved.begin(), moved.end());
+    Reorder(graph_, order);
+  }
+
+  // A parameter's update overwrites it, so it comes after every node that reads it.
+  void MoveUpdatesBehindReaders();
+
+  Graph& graph_;
+  const OpRegistry& ops_;
+  const UpdateSpec& spec_;
+  std::unique_ptr<const Optimizer> optimizer_;
+  bool in_backward_ = false;
+  ValueId loss_scale_;  // its first version
+  UpdateNumbers numbers_;
+  std::vector<ParameterGradient> gradients_;
 };
 
-Result<void> AppendSgd(Graph& graph, const OpRegistry& ops, const OptimizerSpec& optimizer,
-                       const UpdateInputs& in, const std::string& layer) {
-  if (optimizer.momentum == 0) {
-    return AppendUpdateNode(graph, ops,
-                            {.op = "sgd_update_plain",
-                             .inputs = {in.parameter, in.gradient, in.learning_rate},
-                             .attributes = {{"weight_decay", optimizer.weight_decay}},
-                             .layer = layer},
-                            {in.parameter});
+void UpdateBuilder::MoveUpdatesBehindReaders() {
+  // The last node that reads an old version, for each node that overwrites it.
+  std::vector<size_t> last_reader(graph_.values.size(), 0);
+  std::vector<size_t> place(graph_.nodes.size());
+  for (size_t index = 0; index < graph_.nodes.size(); ++index) {
+    place[index] = index;
+    for (ValueId input : graph_.nodes[index].inputs) last_reader[input.index()] = index;
   }
-  const Value parameter = graph.value(in.parameter);
-  THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, AddLike(graph, kMomentumPrefix + parameter.name,
-                                                           parameter, Role::kState));
-  return AppendUpdateNode(graph, ops,
-                          {.op = "sgd_update",
-                           .inputs = {in.parameter, in.gradient, momentum, in.learning_rate},
-                           .attributes = {{"momentum", optimizer.momentum},
-                                          {"weight_decay", optimizer.weight_decay},
-                                          {"nesterov", int64_t{optimizer.nesterov}}},
-                           .layer = layer},
-                          {in.parameter, momentum});
-}
-
-Result<void> AppendAccumulate(Graph& graph, const OpRegistry& ops, ValueId parameter,
-                              ValueId gradient, ValueId seen) {
-  const std::string layer = LayerOf(graph, parameter);
-  const std::string name = kSumPrefix + graph.value(parameter).name;
-  THIMBLE_ASSIGN_OR_RETURN(const ValueId sum,
-                           AddLike(graph, name, graph.value(parameter), Role::kAccumulator));
-  return AppendCarryingNode(graph, ops,
-                            {.op = "accumulate",
-                             .inputs = {sum, gradient, seen},
-                             .phase = Phase::kBackward,
-                             .layer = layer},
-                            {sum});
+  std::vector<std::vector<size_t>> followers(graph_.nodes.size());
+  for (const Carry& carry : graph_.carries) {
+    const NodeId writer = ProducerOf(carry.to);
+    if (graph_.node(writer).phase != Phase::kBackward) continue;
+    place[writer.index()] = std::max(place[writer.index()], last_reader[carry.from.index()]);
+  }
+  std::vector<size_t> order;
+  for (size_t index = 0; index < graph_.nodes.size(); ++index) {
+    if (place[index] != index) followers[place[index]].push_back(index);
+  }
+  for (size_t index = 0; index < graph_.nodes.size(); ++index) {
+    if (place[index] == index) order.push_back(index);
+    order.insert(order.end(), followers[index].begin(), followers[index].end());
+  }
+  Reorder(graph_, order);
 }
 
 // Turns an update of running statistics into a node that adds the part's statistics to the sums.
@@ -110,7 +320,7 @@ Result<void> MergeInstead(Graph& graph, Node& node, ValueId seen, int64_t sample
   }
   for (const size_t i : {0, 1}) {
     Value& running = graph.values[node.inputs[i].index()];
-    THIMBLE_TRY(CheckFree(graph, kSumPrefix + running.name));
+    THIMBLE_TRY(CheckNameIsFree(graph, kSumPrefix + running.name));
     running.name = kSumPrefix + running.name;
     running.role = Role::kAccumulator;
     Value& next = graph.values[node.outputs[i].index()];
@@ -125,32 +335,11 @@ Result<void> MergeInstead(Graph& graph, Node& node, ValueId seen, int64_t sample
   return {};
 }
 
-// Moves each node from `first_moved` on to just after the producer of its input `input`, so that a
-// gradient need not wait for the others.
-void MoveBehindProducers(Graph& graph, size_t first_moved, size_t input) {
-  std::vector<std::vector<size_t>> followers(graph.nodes.size());
-  for (size_t index = first_moved; index < graph.nodes.size(); ++index) {
-    const NodeId producer = graph.value(graph.nodes[index].inputs[input]).producer;
-    followers[producer.index()].push_back(index);
-  }
-  std::vector<Node> nodes;
-  const auto move = [&](size_t index) {
-    for (ValueId output : graph.nodes[index].outputs) {
-      graph.values[output.index()].producer = NodeId(nodes.size());
-    }
-    nodes.push_back(std::move(graph.nodes[index]));
-  };
-  for (size_t index = 0; index < first_moved; ++index) {
-    move(index);
-    for (const size_t follower : followers[index]) move(follower);
-  }
-  graph.nodes = std::move(nodes);
-}
-
 // Appends the node that updates the statistics, as `update` does for a part, from the sums over all
-// parts.
+// parts. They stay as they are where the factor is 0.
 Result<void> AppendStatisticsUpdate(Graph& graph, const OpRegistry& ops, const Graph& forward,
-                                    const Node& update, const BatchShare& share) {
+                                    const Node& update, const BatchShare& share,
+                                    ValueId gradient_factor) {
   std::vector<ValueId> running;
   for (const size_t i : {0, 1}) {
     const Value& value = forward.value(update.inputs[i]);
@@ -158,11 +347,10 @@ Result<void> AppendStatisticsUpdate(Graph& graph, const OpRegistry& ops, const G
   }
   std::vector<ValueId> inputs = running;
   for (const size_t i : {0, 1}) {
-    const Value& value = forward.value(update.inputs[i]);
-    THIMBLE_ASSIGN_OR_RETURN(const ValueId sum,
-                             AddLike(graph, kSumPrefix + value.name, value, Role::kAccumulator));
+    THIMBLE_ASSIGN_OR_RETURN(const ValueId sum, AddSum(graph, forward.value(update.inputs[i])));
     inputs.push_back(sum);
   }
+  if (gradient_factor.valid()) inputs.push_back(gradient_factor);
   Attributes attributes = update.attributes;
   attributes.Set("count", attributes.Int("count") / share.samples * share.batch);
   attributes.Set("samples", share.batch);
@@ -176,57 +364,65 @@ Result<void> AppendStatisticsUpdate(Graph& graph, const OpRegistry& ops, const G
 
 }  // namespace
 
-Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops, ValueId loss,
-                          const OptimizerSpec& optimizer) {
-  const std::vector<ValueId> parameters = Parameters(graph);
-  THIMBLE_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
-                           AppendGradients(graph, ops, loss, 1.0, parameters));
-  THIMBLE_ASSIGN_OR_RETURN(const ValueId learning_rate,
-                           AddInput(graph, kLearningRateInput, DType::kF32));
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    THIMBLE_TRY(AppendSgd(graph, ops, optimizer, {parameters[i], gradients[i], learning_rate},
-                          LayerOf(graph, parameters[i])));
-  }
-  return {};
+Result<GradientUse> ChooseGradientUse(const UpdateSpec& spec, bool in_parts) {
+  if (!spec.in_backward) return GradientUse{};
+  if (spec.clip > 0) return GradientUse{false, "clipping needs the norm of all gradients"};
+  if (!in_parts) return GradientUse{true, {}};
+  THIMBLE_ASSIGN_OR_RETURN(const std::unique_ptr<const Optimizer> optimizer, MakeOptimizer(spec));
+  const std::string why_not = optimizer->WhyNotByParts();
+  return GradientUse{why_not.empty(), why_not};
 }
 
-Result<void> AppendSums(Graph& graph, const OpRegistry& ops, ValueId loss,
+Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops, ValueId loss,
+                          const UpdateSpec& spec) {
+  THIMBLE_ASSIGN_OR_RETURN(UpdateBuilder builder,
+                           UpdateBuilder::Make(graph, ops, spec, /*in_parts=*/false));
+  THIMBLE_TRY(builder.AppendBackward(loss));
+  THIMBLE_TRY(builder.AddLearningRate());
+  THIMBLE_TRY(builder.AddUpdateNumber());
+  THIMBLE_TRY(builder.in_backward() ? builder.AppendUpdatesInBackward() : builder.AppendUpdates());
+  return builder.AppendScaleAdjustment();
+}
+
+Result<void> AppendSums(Graph& graph, const OpRegistry& ops, ValueId loss, const UpdateSpec& spec,
                         const BatchShare& share) {
-  THIMBLE_ASSIGN_OR_RETURN(const ValueId seen, AddInput(graph, kSeenInput, DType::kI32));
+  THIMBLE_ASSIGN_OR_RETURN(UpdateBuilder builder,
+                           UpdateBuilder::Make(graph, ops, spec, /*in_parts=*/true));
+  THIMBLE_TRY(builder.AddSeen());
   for (Node& node : graph.nodes) {
     if (node.phase != Phase::kUpdate) continue;
-    THIMBLE_TRY(MergeInstead(graph, node, seen, share.samples));
+    THIMBLE_TRY(MergeInstead(graph, node, builder.numbers().seen, share.samples));
   }
-  const double weight = static_cast<double>(share.samples) / static_cast<double>(share.batch);
-  const std::vector<ValueId> parameters = Parameters(graph);
-  THIMBLE_ASSIGN_OR_RETURN(const std::vector<ValueId> gradients,
-                           AppendGradients(graph, ops, loss, weight, parameters));
-  const size_t first_sum = graph.nodes.size();
-  for (size_t i = 0; i < parameters.size(); ++i) {
-    THIMBLE_TRY(AppendAccumulate(graph, ops, parameters[i], gradients[i], seen));
-  }
-  MoveBehindProducers(graph, first_sum, /*input=*/1);
-  return {};
+  THIMBLE_TRY(builder.AppendBackward(loss));
+  if (!builder.in_backward()) return builder.AppendAccumulators();
+  THIMBLE_TRY(builder.AddUpdateNumber());
+  return builder.AppendGathering();
 }
 
-Result<Graph> MakeUpdateGraph(const Graph& forward, const OpRegistry& ops,
-                              const OptimizerSpec& optimizer, const BatchShare& share) {
+Result<Graph> MakeUpdateGraph(const Graph& forward, const OpRegistry& ops, const UpdateSpec& spec,
+                              const BatchShare& share) {
   Graph graph;
   for (ValueId id : Parameters(forward)) graph.AddValue(forward.value(id));
   const std::vector<ValueId> parameters = Parameters(graph);
-  THIMBLE_ASSIGN_OR_RETURN(const ValueId learning_rate,
-                           AddInput(graph, kLearningRateInput, DType::kF32));
-  for (ValueId parameter : parameters) {
-    const Value value = graph.value(parameter);
-    THIMBLE_ASSIGN_OR_RETURN(const ValueId sum,
-                             AddLike(graph, kSumPrefix + value.name, value, Role::kAccumulator));
-    THIMBLE_TRY(AppendSgd(graph, ops, optimizer, {parameter, sum, learning_rate},
-                          LayerOf(forward, forward.Find(value.name))));
+  THIMBLE_ASSIGN_OR_RETURN(UpdateBuilder builder,
+                           UpdateBuilder::Make(graph, ops, spec, /*in_parts=*/true));
+  THIMBLE_TRY(builder.AddLearningRate());
+  THIMBLE_TRY(builder.AddUpdateNumber());
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    ParameterGradient of{.parameter = parameters[i], .index = static_cast<int64_t>(i)};
+    of.layer = LayerOf(forward, forward.Find(graph.value(parameters[i]).name));
+    if (!builder.in_backward()) {
+      THIMBLE_ASSIGN_OR_RETURN(of.gradient, AddSum(graph, graph.value(parameters[i])));
+    }
+    builder.AddGradient(std::move(of));
   }
+  THIMBLE_TRY(builder.in_backward() ? builder.AppendApplying() : builder.AppendUpdates());
   for (const Node& node : forward.nodes) {
     if (node.phase != Phase::kUpdate) continue;
-    THIMBLE_TRY(AppendStatisticsUpdate(graph, ops, forward, node, share));
+    THIMBLE_TRY(AppendStatisticsUpdate(graph, ops, forward, node, share,
+                                       builder.numbers().gradient_factor));
   }
+  THIMBLE_TRY(builder.AppendScaleAdjustment());
   return graph;
 }
 

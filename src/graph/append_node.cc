@@ -25,13 +25,13 @@ Result<Attributes> CompleteAttributes(const OpDef& op, const NodeSpec& spec) {
 }
 
 Result<void> CheckInputs(const Graph& graph, const OpDef& op, const NodeSpec& spec) {
-  if (spec.inputs.size() != op.inputs().size()) {
+  if (!op.AcceptsInputs(spec.inputs.size())) {
     return NodeError(
         spec, fmt::format("got {} inputs, expected {}", spec.inputs.size(), op.inputs().size()));
   }
   for (size_t i = 0; i < spec.inputs.size(); ++i) {
     const Value& value = graph.value(spec.inputs[i]);
-    const OpPort& port = op.inputs()[i];
+    const OpPort& port = op.InputPort(i);
     if (!port.Accepts(value.dtype)) {
       return NodeError(spec, fmt::format("input '{}' is {}, expected {}", port.name,
                                          Name(value.dtype), Name(port.dtype)));

@@ -65,7 +65,7 @@ struct Value {
   NodeId producer;      // invalid for persistent values and inputs
   ValueId gradient_of;  // for Role::kGradient: whose gradient (or a part of it) this is
 
-  size_t size_bytes() const { return static_cast<size_t>(shape.elements()) * SizeBytes(dtype); }
+  size_t size_bytes() const { return StorageBytes(dtype, static_cast<size_t>(shape.elements())); }
   friend bool operator==(const Value&, const Value&) = default;
 };
 

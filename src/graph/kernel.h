@@ -40,11 +40,11 @@ struct OpCall {
   }
 };
 
-// Whether some numbers are stored in 16 bits.
+// Whether some numbers are stored in fewer than 32 bits.
 inline bool HasShortNumbers(const OpCall& call) {
   const auto any = [](std::span<const DType> types) {
     for (const DType type : types) {
-      if (IsShortNumber(type)) return true;
+      if (IsShortNumber(type) || type == DType::kQ8) return true;
     }
     return false;
   };
@@ -104,7 +104,7 @@ struct Kernel {
 
 inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 
-// Declines of a kernel type: its own, after numbers in 16 bits unless it takes them.
+// Declines of a kernel type: its own, after short numbers unless it takes them.
 template <class Type>
 std::string_view DeclinesOf(const OpCall& call) {
   if constexpr (!requires { Type::kTakesShortNumbers; }) {
@@ -118,7 +118,7 @@ std::string_view DeclinesOf(const OpCall& call) {
 //   static std::string_view Declines(const OpCall&)
 //   static size_t ScratchBytes(const OpCall&, const KernelLimits&)
 //   static void RunGroup(std::span<const KernelCall>)
-//   static constexpr bool kTakesShortNumbers = true   (numbers may be f16 or bf16)
+//   static constexpr bool kTakesShortNumbers = true   (numbers may have fewer than 32 bits)
 //   static constexpr std::string_view kOption
 //   static constexpr double kRounding
 //   static constexpr bool kMixesOutputs

@@ -33,6 +33,33 @@ OpDef& OpDef::FilterInput(std::string name) {
   return AddPort(inputs_, {.name = std::move(name), .is_number = true, .is_filter = true});
 }
 
+OpDef& OpDef::StateInput(std::string name) {
+  return AddPort(inputs_, {.name = std::move(name), .is_number = true, .may_be_q8 = true});
+}
+
+OpDef& OpDef::StateOutput(std::string name) {
+  return AddPort(outputs_, {.name = std::move(name), .is_number = true, .may_be_q8 = true});
+}
+
+OpDef& OpDef::OptionalInput(std::string name, DType dtype) {
+  ++num_optional_inputs_;
+  return Input(std::move(name), dtype);
+}
+
+OpDef& OpDef::InputList(std::string name) {
+  has_input_list_ = true;
+  return Input(std::move(name));
+}
+
+bool OpDef::AcceptsInputs(size_t count) const {
+  const bool at_most = has_input_list_ || count <= inputs_.size();
+  return at_most && count + num_optional_inputs_ >= inputs_.size();
+}
+
+const OpPort& OpDef::InputPort(size_t input) const {
+  return inputs_[std::min(input, inputs_.size() - 1)];
+}
+
 OpDef& OpDef::Output(std::string name) {
   return AddPort(outputs_, {.name = std::move(name), .is_number = true});
 }

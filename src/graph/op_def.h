@@ -63,8 +63,12 @@ struct OpPort {
   DType dtype = DType::kF32;  // of a number: the type unless the technique `precision` changes it
   bool is_number = false;
   bool is_filter = false;
+  bool may_be_q8 = false;
 
-  bool Accepts(DType stored) const { return is_number ? IsNumber(stored) : stored == dtype; }
+  bool Accepts(DType stored) const {
+    if (stored == DType::kQ8) return may_be_q8;
+    return is_number ? IsNumber(stored) : stored == dtype;
+  }
 };
 
 // How to recompute the first output of a node, bit-identically and with less work, once some of its
@@ -85,6 +89,13 @@ class OpDef {
   // An input with the filters of a convolution, (O, KH, KW, C). Files store such a parameter as (O,
   // C, KH, KW), as PyTorch does.
   OpDef& FilterInput(std::string name);
+  // State of an optimizer: numbers that may also be stored in 8 bits.
+  OpDef& StateInput(std::string name);
+  OpDef& StateOutput(std::string name);
+  // An input that nodes may leave out, with all inputs after it.
+  OpDef& OptionalInput(std::string name, DType dtype);
+  // One or more inputs of numbers, after all others.
+  OpDef& InputList(std::string name);
   OpDef& Output(std::string name);
   OpDef& Output(std::string name, DType dtype);
   // Every attribute a node may carry, with its default (whose type it must have).
@@ -115,6 +126,9 @@ class OpDef {
 
   const std::string& name() const { return name_; }
   const std::vector<OpPort>& inputs() const { return inputs_; }
+  // Whether a node may have this many inputs, and the port of one of them.
+  bool AcceptsInputs(size_t count) const;
+  const OpPort& InputPort(size_t input) const;
   const std::vector<OpPort>& outputs() const { return outputs_; }
   const Attributes& default_attributes() const { return attributes_; }
   const GradientFunction& gradient() const { return gradient_; }
@@ -135,6 +149,8 @@ class OpDef {
 
   std::string name_;
   std::vector<OpPort> inputs_;
+  size_t num_optional_inputs_ = 0;  // the last ones
+  bool has_input_list_ = false;     // the last port stands for one or more inputs
   std::vector<OpPort> outputs_;
   Attributes attributes_;
   ShapeFunction shape_rule_;

@@ -80,7 +80,7 @@ class Verifier {
     const Node& node = graph_.node(id);
     const OpDef* op = ops_.Find(node.op);
     if (op == nullptr) return Wrong(fmt::format("node {}: unknown op '{}'", id.index(), node.op));
-    if (node.inputs.size() != op->inputs().size() || node.outputs.size() != op->outputs().size()) {
+    if (!op->AcceptsInputs(node.inputs.size()) || node.outputs.size() != op->outputs().size()) {
       return Wrong(
           fmt::format("node {} ({}): wrong number of inputs or outputs", id.index(), node.op));
     }
@@ -91,7 +91,7 @@ class Verifier {
         return Wrong(fmt::format("node {} ({}) reads '{}' before it is written", id.index(),
                                  node.op, value.name));
       }
-      if (!op->inputs()[i].Accepts(value.dtype)) {
+      if (!op->InputPort(i).Accepts(value.dtype)) {
         return Wrong(
             fmt::format("node {} ({}): '{}' has the wrong type", id.index(), node.op, value.name));
       }

@@ -20,13 +20,17 @@ struct LeverSetting {
   std::string value;  // current value of this lever
   int64_t batch = 0;  // samples per update
   DeviceKind device = DeviceKind::kCpu;
+  bool in_parts = false;         // the batch is trained in parts
+  bool drops_gradients = false;  // gradients that are not finite do not end the run
 };
 
 struct Lever {
-  std::string name;   // "microbatch": the option --microbatch, and the key in files
-  std::string takes;  // "N"; "none|cheap|blocks[:N]": values, as help shows them (option_values.h)
-  std::string help;   // help text of the option
-  std::string what;   // what it does, for the table of savings
+  std::string name;  // "microbatch": the option --microbatch, and the key in files
+  // "N"; "none|cheap|blocks[:N]": values, as help shows them (option_values.h). Empty: a switch,
+  // whose values are "true" and "false".
+  std::string takes;
+  std::string help;  // help text of the option
+  std::string what;  // what it does, for the table of savings
   // The value in the plain plan; empty: no value chosen.
   std::string plain = {};
   // A resumed run must have the same value, otherwise its results would differ from those of an

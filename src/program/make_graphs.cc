@@ -36,9 +36,11 @@ class GraphMaker {
         ops_(ops),
         forward_(forward),
         asked_(AskedTechniques(spec.techniques)),
-        cuts_(CutBatches(spec.train, spec.techniques)) {}
+        cuts_(CutBatches(spec.train, spec.techniques)),
+        update_(spec.update) {}
 
   Result<ProgramGraphs> Make() && {
+    THIMBLE_TRY(ChangeUpdate());
     for (const int64_t samples : spec_.train) THIMBLE_TRY(AddTraining(samples));
     for (const int64_t samples : spec_.evaluate) {
       THIMBLE_ASSIGN_OR_RETURN(NamedGraph graph, Forward(samples, /*training=*/false));
@@ -57,6 +59,17 @@ class GraphMaker {
   }
 
  private:
+  bool in_parts() const { return !cuts_.empty() && cuts_.at(*spec_.train.begin()).parts > 1; }
+
+  Result<void> ChangeUpdate() {
+    for (const Asked& asked : asked_) {
+      THIMBLE_ASSIGN_OR_RETURN(std::string done,
+                               asked.technique->ChangeUpdate(asked.value, in_parts(), update_));
+      if (!done.empty()) update_records_.push_back(RecordOf(*asked.technique, std::move(done)));
+    }
+    return {};
+  }
+
   Result<NamedGraph> Forward(int64_t samples, bool training) const {
     ForwardGraph forward{.samples = samples, .training = training};
     THIMBLE_ASSIGN_OR_RETURN(forward.graph, forward_(samples, training));
@@ -66,17 +79,20 @@ class GraphMaker {
                                asked.technique->ChangeForward(asked.value, ops_, forward));
       if (!done.empty()) named.techniques.push_back(RecordOf(*asked.technique, std::move(done)));
     }
+    if (training) {
+      named.techniques.insert(named.techniques.end(), update_records_.begin(),
+                              update_records_.end());
+    }
     named.graph = std::move(forward.graph);
     return named;
   }
 
   // If full batches are trained in parts, smaller ones are too, perhaps in a single part.
   Result<void> AddTraining(int64_t samples) {
-    const int64_t full_samples = *spec_.train.begin();
-    const bool full = samples == full_samples;
-    if (cuts_.at(full_samples).parts > 1) return AddParts(cuts_.at(samples), full);
+    const bool full = samples == *spec_.train.begin();
+    if (in_parts()) return AddParts(cuts_.at(samples), full);
     THIMBLE_ASSIGN_OR_RETURN(NamedGraph whole, Forward(samples, /*training=*/true));
-    THIMBLE_TRY(AppendUpdate(whole.graph, ops_, whole.graph.Find(kLossName), spec_.optimizer));
+    THIMBLE_TRY(AppendUpdate(whole.graph, ops_, whole.graph.Find(kLossName), update_));
     whole.name = TrainName(samples);
     whole.runs_per_step = full ? 1 : 0;
     result_.graphs.push_back(std::move(whole));
@@ -92,10 +108,9 @@ class GraphMaker {
       while (end < parts.parts && parts.Size(end) == share.samples) ++end;
       THIMBLE_ASSIGN_OR_RETURN(NamedGraph part, Forward(share.samples, /*training=*/true));
       if (first == 0) {
-        THIMBLE_ASSIGN_OR_RETURN(update.graph,
-                                 MakeUpdateGraph(part.graph, ops_, spec_.optimizer, share));
+        THIMBLE_ASSIGN_OR_RETURN(update.graph, MakeUpdateGraph(part.graph, ops_, update_, share));
       }
-      THIMBLE_TRY(AppendSums(part.graph, ops_, part.graph.Find(kLossName), share));
+      THIMBLE_TRY(AppendSums(part.graph, ops_, part.graph.Find(kLossName), update_, share));
       if (full && first == 0) RecordCut(part.graph);
       part.name = PartName(share);
       part.runs_per_step = full ? end - first : 0;
@@ -123,6 +138,8 @@ class GraphMaker {
   MakeForward forward_;
   std::vector<Asked> asked_;
   BatchCuts cuts_;
+  UpdateSpec update_;
+  std::vector<TechniqueRecord> update_records_;
   ProgramGraphs result_;
 };
 

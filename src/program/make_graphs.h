@@ -30,7 +30,7 @@ using BatchSizes = std::set<int64_t, std::greater<>>;
 struct ProgramSpec {
   BatchSizes train = {};  // the first is the full batch
   BatchSizes evaluate = {};
-  OptimizerSpec optimizer = {};
+  UpdateSpec update = {};
   TechniqueRequest techniques = {};
 };
 

@@ -9,6 +9,7 @@
 
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/base/result.h"
+#include "thimble/grad/update_spec.h"
 #include "thimble/graph/op_def.h"
 #include "thimble/plan/pass.h"
 #include "thimble/plan/program.h"
@@ -46,6 +47,11 @@ class Technique {
   }
   virtual Result<std::string> ChangeForward(const std::string& /*value*/, const OpRegistry& /*ops*/,
                                             ForwardGraph& /*forward*/) const {
+    return std::string();
+  }
+  // Changes how gradients become an update. `in_parts`: batches are trained in parts.
+  virtual Result<std::string> ChangeUpdate(const std::string& /*value*/, bool /*in_parts*/,
+                                           UpdateSpec& /*update*/) const {
     return std::string();
   }
   // Changes all graphs of the program, with backward and update.

@@ -7,6 +7,7 @@
 #include "thimble/program/microbatch/microbatch.h"
 #include "thimble/program/plan_levers.h"
 #include "thimble/program/precision/precision.h"
+#include "thimble/program/update_in_backward/update_in_backward.h"
 
 namespace thimble {
 namespace {
@@ -19,6 +20,9 @@ std::vector<std::unique_ptr<const Technique>>& Table() {
     table->push_back(MakeFuseNormRelu());
     table->push_back(MakeFuseConvAdd());
     table->push_back(MakePrecision());
+    table->push_back(MakeStore());
+    table->push_back(MakeStochasticRounding());
+    table->push_back(MakeUpdateInBackward());
     return table;
   }();
   return *techniques;

@@ -50,13 +50,17 @@ struct Part {
 };
 
 std::vector<Part> Parts(const Progress& progress, double seconds_left) {
-  return {{fmt::format("step {}/{}", progress.step, progress.num_steps), 0},
-          {fmt::format("loss {}", LossText(progress.loss)), 1},
-          {fmt::format("accuracy {:.1f} %", 100 * progress.accuracy), 3},
-          {fmt::format("lr {:.4g}", progress.learning_rate), 7},
-          {fmt::format("{:.0f} images/s", progress.images_per_second), 4},
-          {FormatBytes(static_cast<int64_t>(progress.arena_bytes)), 6},
-          {fmt::format("{} left", Duration(seconds_left)), 2}};
+  std::vector<Part> parts = {{fmt::format("step {}/{}", progress.step, progress.num_steps), 0},
+                             {fmt::format("loss {}", LossText(progress.loss)), 1},
+                             {fmt::format("accuracy {:.1f} %", 100 * progress.accuracy), 3},
+                             {fmt::format("lr {:.4g}", progress.learning_rate), 7},
+                             {fmt::format("{:.0f} images/s", progress.images_per_second), 4},
+                             {FormatBytes(static_cast<int64_t>(progress.arena_bytes)), 6},
+                             {fmt::format("{} left", Duration(seconds_left)), 2}};
+  if (progress.loss_scale > 0) {
+    parts.insert(parts.begin() + 4, {fmt::format("scale {:.4g}", progress.loss_scale), 8});
+  }
+  return parts;
 }
 
 std::string Joined(const std::vector<Part>& parts) {

@@ -133,7 +133,7 @@ std::string Grown(int64_t bytes) {
 }
 
 std::string SavingsTable(const Savings& savings, bool plain, const TextStyle& style) {
-  TextTable table({"techniques", "arena", "saved", "if left out", "class", "arithmetic"});
+  TextTable table({"techniques", "arena", "saved", "left out", "class", "arithmetic"});
   for (const size_t column : {4, 5}) table.AlignLeft(column);
   const auto total = [&](const std::string& name, int64_t arena_bytes, int64_t from_bytes) {
     table.AddRow(

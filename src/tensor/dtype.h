@@ -14,6 +14,7 @@ enum class DType : uint8_t {
   kI32,
   kF16,   // IEEE: 5 bits of exponent, 10 of mantissa; largest 65,504
   kBF16,  // the upper half of an f32: 8 bits of exponent, 7 of mantissa
+  kQ8,    // blocks of 256 integers of 8 bits, each after its scale, an f32 (short_numbers.h)
 };
 
 // Numbers in 16 bits, as stored. Arithmetic is done in f32 (device/cpu/numbers.h).
@@ -30,6 +31,11 @@ constexpr bool IsNumber(DType dtype) {
 }
 constexpr bool IsShortNumber(DType dtype) { return IsNumber(dtype) && dtype != DType::kF32; }
 
+// Of kQ8. The last block of a tensor may be shorter; its integers are padded to a multiple of 4.
+inline constexpr size_t kQ8BlockNumbers = 256;
+inline constexpr size_t kQ8BlockBytes = sizeof(float) + kQ8BlockNumbers;
+
+// Bytes of one element. Not for kQ8, where only whole blocks have a size.
 constexpr size_t SizeBytes(DType dtype) {
   switch (dtype) {
     case DType::kF32:
@@ -40,8 +46,18 @@ constexpr size_t SizeBytes(DType dtype) {
       return 2;
     case DType::kU8:
       return 1;
+    case DType::kQ8:
+      break;
   }
   return 0;
+}
+
+// Bytes of this many elements.
+constexpr size_t StorageBytes(DType dtype, size_t elements) {
+  if (dtype != DType::kQ8) return elements * SizeBytes(dtype);
+  const size_t rest = elements % kQ8BlockNumbers;
+  const size_t rest_bytes = rest == 0 ? 0 : sizeof(float) + (rest + 3) / 4 * 4;
+  return elements / kQ8BlockNumbers * kQ8BlockBytes + rest_bytes;
 }
 
 constexpr std::string_view Name(DType dtype) {
@@ -56,6 +72,8 @@ constexpr std::string_view Name(DType dtype) {
       return "f16";
     case DType::kBF16:
       return "bf16";
+    case DType::kQ8:
+      return "q8";
   }
   return "?";
 }

@@ -19,8 +19,9 @@ struct NumberPointer {
   constexpr NumberPointer(Float* floats) : data(floats) {}  // NOLINT(google-explicit-constructor)
   constexpr NumberPointer(Void* address, DType stored_type) : data(address), type(stored_type) {}
 
+  // Of q8: whole blocks.
   constexpr NumberPointer operator+(size_t elements) const {
-    return {static_cast<Byte*>(data) + elements * SizeBytes(type), type};
+    return {static_cast<Byte*>(data) + StorageBytes(type, elements), type};
   }
   constexpr bool is_float() const { return type == DType::kF32; }
   // Requires is_float().

@@ -1,5 +1,5 @@
-// Conversions of single numbers between f32 and 16 bits, rounding to the nearest, ties to even.
-// Larger amounts: device/cpu/numbers.h.
+// Conversions of single numbers between f32 and fewer bits. Larger amounts: device/cpu/numbers.h.
+// GPU code includes this header.
 #pragma once
 
 #include <bit>
@@ -24,6 +24,7 @@ inline float ToFloat(BF16 number) {
   return std::bit_cast<float>(static_cast<uint32_t>(number.bits) << 16);
 }
 
+// Rounds to the nearest, ties to even.
 inline F16 ToF16(float number) {
   const uint32_t bits = std::bit_cast<uint32_t>(number);
   const uint32_t sign = bits >> 16 & 0x8000U;
@@ -37,6 +38,7 @@ inline F16 ToF16(float number) {
   return result((magnitude - 0x38000000U + 0xFFFU + (magnitude >> 13 & 1)) >> 13);
 }
 
+// Rounds to the nearest, ties to even.
 inline BF16 ToBF16(float number) {
   const uint32_t bits = std::bit_cast<uint32_t>(number);
   if ((bits & 0x7FFFFFFFU) > 0x7F800000U) {  // NaN, which rounding could turn into infinity
@@ -44,5 +46,32 @@ inline BF16 ToBF16(float number) {
   }
   return {static_cast<uint16_t>((bits + 0x7FFFU + (bits >> 16 & 1)) >> 16)};
 }
+
+// Stochastic rounding: one of the two neighbours that 16 bits can store, the nearer one with the
+// larger probability, so that the expected value is `number`. `random` has 16 random bits. Numbers
+// beyond the largest one stay as they are.
+constexpr float RoundToF16AtRandom(float number, uint32_t random) {
+  const uint32_t bits = std::bit_cast<uint32_t>(number);
+  const uint32_t magnitude = bits & 0x7FFFFFFFU;
+  if (magnitude >= 0x477FE000U) return number;  // from 65,504, and NaN
+  // Below 2^-14 all numbers are multiples of 2^-24, as they are between 2^-14 and 2^-13.
+  const float shift = magnitude < 0x38800000U ? 0x1p-14F : 0.0F;
+  const uint32_t shifted = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + shift);
+  const uint32_t cut = (shifted + (random & 0x1FFFU)) & ~0x1FFFU;
+  const float rounded = std::bit_cast<float>(cut) - shift;
+  return std::bit_cast<float>((bits & 0x80000000U) | std::bit_cast<uint32_t>(rounded));
+}
+
+constexpr float RoundToBF16AtRandom(float number, uint32_t random) {
+  const uint32_t bits = std::bit_cast<uint32_t>(number);
+  if ((bits & 0x7FFFFFFFU) >= 0x7F7F0000U) return number;
+  return std::bit_cast<float>((bits + (random & 0xFFFFU)) & 0xFFFF0000U);
+}
+
+// q8: number = scale * integer, where the largest magnitude of a block is 127 times its scale. A
+// block with a number that is not finite has a scale that is not finite, and so are its numbers.
+constexpr float Q8Scale(float largest_magnitude) { return largest_magnitude * (1.0F / 127.0F); }
+// The inverse of a scale; 0 for blocks of zeros, and where it would not be finite.
+constexpr float Q8Inverse(float scale) { return scale >= 0x1p-126F ? 1.0F / scale : 0.0F; }
 
 }  // namespace thimble

@@ -18,7 +18,7 @@ struct TensorView {
   DType dtype = DType::kF32;
   Shape shape;
 
-  size_t size_bytes() const { return static_cast<size_t>(shape.elements()) * SizeBytes(dtype); }
+  size_t size_bytes() const { return StorageBytes(dtype, static_cast<size_t>(shape.elements())); }
   std::span<std::byte> bytes() const { return {static_cast<std::byte*>(data), size_bytes()}; }
 
   // The first element. T must be the stored type; aborts otherwise, because a wrong type would

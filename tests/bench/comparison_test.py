@@ -16,6 +16,18 @@ class Settings(unittest.TestCase):
         self.assertEqual(setting.words, ("--layout", "nhwc", "--batch", "50", "--compile"))
         self.assertEqual(setting.name, "torch nhwc compiled batch 50")
 
+    def test_torch_precision(self):
+        setting = torch_setting("nhwc", 50, precision="bf16-autocast")
+        self.assertEqual(
+            setting.words, ("--layout", "nhwc", "--batch", "50", "--precision", "bf16-autocast")
+        )
+        self.assertEqual(setting.name, "torch nhwc eager batch 50 bf16-autocast")
+
+    def test_compiled_settings_keep_the_fastest_precision(self):
+        speeds = {torch_setting("nhwc", 50, precision="bf16"): 2.0, torch_setting("nhwc", 50): 1.0}
+        (compiled,) = comparison.compile_candidates(speeds, ["nhwc"])
+        self.assertEqual(compiled.name, "torch nhwc compiled batch 50 bf16")
+
     def test_thimble_takes_the_batch_unless_its_options_name_one(self):
         self.assertEqual(thimble_setting("", 100).words, ("--batch", "100"))
         self.assertEqual(thimble_setting("--batch 10", 100).words, ("--batch", "10"))

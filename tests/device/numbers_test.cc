@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -140,6 +141,140 @@ TEST_P(NumbersTest, PiecesCoverEveryElementOnce) {
   for (size_t i = 0; i < kCount; ++i) {
     ASSERT_EQ(b[i].bits, ToBF16(2 * static_cast<float>(i) + 1).bits) << i;
     ASSERT_EQ(ToFloat(rest[i]), static_cast<float>(i % 100)) << i;
+  }
+}
+
+std::vector<uint32_t> SomeWords(size_t count) {
+  std::vector<uint32_t> words(count);
+  for (size_t i = 0; i < count; ++i) words[i] = static_cast<uint32_t>(i * 2654435761U + 12345);
+  return words;
+}
+
+TEST_P(NumbersTest, RoundsAtRandomAsTheScalarCodeDoes) {
+  const std::vector<float> floats = ManyFloats();
+  const std::vector<uint32_t> words = SomeWords(floats.size());
+  std::vector<F16> halves(floats.size());
+  std::vector<BF16> short_floats(floats.size());
+  EncodeNumbersAtRandom(floats.data(), floats.size(), words.data(), 16, From(halves));
+  EncodeNumbersAtRandom(floats.data(), floats.size(), words.data(), 0, From(short_floats));
+  for (size_t i = 0; i < floats.size(); ++i) {
+    const float half = ToFloat(ToF16(RoundToF16AtRandom(floats[i], words[i] >> 16)));
+    ASSERT_TRUE(Same(ToFloat(halves[i]), half)) << i << ": " << floats[i];
+    const float short_float = ToFloat(ToBF16(RoundToBF16AtRandom(floats[i], words[i])));
+    ASSERT_TRUE(Same(ToFloat(short_floats[i]), short_float)) << i << ": " << floats[i];
+  }
+}
+
+// Blocks of 8-bit numbers.
+class Q8 {
+ public:
+  explicit Q8(size_t count)
+      : count_(count), bytes_(StorageBytes(DType::kQ8, count) + kGuard, std::byte{0xAB}) {}
+  Numbers numbers() { return {bytes_.data(), DType::kQ8}; }
+  std::vector<float> Decoded() const {
+    std::vector<float> decoded(count_);
+    DecodeNumbers({bytes_.data(), DType::kQ8}, count_, decoded.data());
+    return decoded;
+  }
+  bool guard_is_whole() const {
+    return std::all_of(bytes_.end() - kGuard, bytes_.end(),
+                       [](std::byte b) { return b == std::byte{0xAB}; });
+  }
+  const std::vector<std::byte>& bytes() const { return bytes_; }
+
+ private:
+  static constexpr std::ptrdiff_t kGuard = 8;
+  size_t count_;
+  std::vector<std::byte> bytes_;
+};
+
+std::vector<float> Waves(size_t count) {
+  std::vector<float> numbers(count);
+  for (size_t i = 0; i < count; ++i) {
+    numbers[i] = std::sin(static_cast<float>(i)) * std::exp(static_cast<float>(i / 256) - 3);
+  }
+  return numbers;
+}
+
+// Of a block: the distance between two integers.
+float ScaleAt(const std::vector<float>& numbers, size_t i) {
+  const size_t begin = i / kQ8BlockNumbers * kQ8BlockNumbers;
+  const size_t end = std::min(numbers.size(), begin + kQ8BlockNumbers);
+  float largest = 0;
+  for (size_t k = begin; k < end; ++k) largest = std::max(largest, std::abs(numbers[k]));
+  return largest / 127;
+}
+
+TEST_P(NumbersTest, EightBitsAreWithinHalfAStepOfTheBlock) {
+  for (const size_t count : {1U, 3U, 255U, 256U, 257U, 1000U}) {
+    const std::vector<float> numbers = Waves(count);
+    Q8 stored(count);
+    EncodeNumbers(numbers.data(), count, stored.numbers());
+    EXPECT_TRUE(stored.guard_is_whole()) << count;
+    const std::vector<float> decoded = stored.Decoded();
+    for (size_t i = 0; i < count; ++i) {
+      ASSERT_LE(std::abs(decoded[i] - numbers[i]), 0.5001F * ScaleAt(numbers, i)) << i;
+    }
+  }
+}
+
+TEST_P(NumbersTest, EightBitsAtRandomAreRightOnAverage) {
+  constexpr size_t kCount = 300;
+  constexpr size_t kDraws = 2000;
+  const std::vector<float> numbers = Waves(kCount);
+  std::vector<double> sums(kCount, 0.0);
+  const std::vector<uint32_t> words = SomeWords(kCount * kDraws);
+  for (size_t draw = 0; draw < kDraws; ++draw) {
+    Q8 stored(kCount);
+    EncodeNumbersAtRandom(numbers.data(), kCount, words.data() + kCount * draw, 16,
+                          stored.numbers());
+    const std::vector<float> decoded = stored.Decoded();
+    for (size_t i = 0; i < kCount; ++i) {
+      ASSERT_LE(std::abs(decoded[i] - numbers[i]), 1.0001F * ScaleAt(numbers, i)) << i;
+      sums[i] += decoded[i];
+    }
+  }
+  // One step has a standard deviation of at most half of one.
+  const double allowed = 5 * 0.5 / std::sqrt(kDraws);
+  for (size_t i = 0; i < kCount; ++i) {
+    EXPECT_NEAR(sums[i] / kDraws, numbers[i], allowed * ScaleAt(numbers, i)) << i;
+  }
+}
+
+TEST_P(NumbersTest, ABlockOfZerosAndOneThatIsNotFinite) {
+  const std::vector<float> zeros(300, 0.0F);
+  Q8 stored(zeros.size());
+  EncodeNumbers(zeros.data(), zeros.size(), stored.numbers());
+  EXPECT_EQ(stored.Decoded(), zeros);
+  for (const float bad : {NAN, INFINITY}) {
+    std::vector<float> numbers(300, 1.0F);
+    numbers[7] = bad;
+    EncodeNumbers(numbers.data(), numbers.size(), stored.numbers());
+    EXPECT_FALSE(std::isfinite(stored.Decoded()[0]));
+    EXPECT_EQ(stored.Decoded()[299], 1.0F) << "the next block";
+  }
+}
+
+// Any number of threads, and in place.
+TEST_P(NumbersTest, PiecesAreRoundedWithTheDrawsOfTheirElements) {
+  constexpr size_t kCount = 40001;
+  const std::vector<float> numbers = Waves(kCount);
+  const RoundingDraw draw{.tensor = 3, .update = 17, .occasion = 1};
+  std::vector<F16> expected(kCount);
+  for (size_t i = 0; i < kCount; ++i) {
+    const uint32_t word = draw.Words(static_cast<uint32_t>(i / 4))[i % 4];
+    expected[i] = ToF16(RoundToF16AtRandom(numbers[i], word >> RoundingDraw::ShiftOf(0)));
+  }
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    std::vector<float> in = numbers;
+    std::vector<F16> out(kCount);
+    const TensorView inputs[] = {ViewOf(in)};
+    const TensorView outputs[] = {ViewOf(out)};
+    ParallelNumbers(pool, inputs, outputs, draw, [](const NumberPiece& piece) {
+      std::copy_n(piece.in[0], piece.count, piece.out[0]);
+    });
+    for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(out[i].bits, expected[i].bits) << i;
   }
 }
 

@@ -16,13 +16,17 @@ using OptionMap = std::map<std::string, std::string>;
 
 OptionMap With(OptionMap options, const std::string& advice) {
   const Words words = Split(advice);
-  for (size_t i = 0; i + 1 < words.size(); i += 2) options[words[i]] = words[i + 1];
+  for (size_t i = 0; i < words.size(); ++i) {
+    const bool has_value = i + 1 < words.size() && !words[i + 1].starts_with("--");
+    options[words[i]] = has_value ? words[i + 1] : "";
+    i += has_value ? 1 : 0;
+  }
   return options;
 }
 
 std::string Text(const OptionMap& options) {
   std::string text;
-  for (const auto& [name, value] : options) text += " " + name + " " + value;
+  for (const auto& [name, value] : options) text += " " + name + (value.empty() ? "" : " " + value);
   return text;
 }
 

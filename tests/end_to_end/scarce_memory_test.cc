@@ -37,14 +37,14 @@ class ScarceMemoryEndToEnd : public ThimbleFixture {
 };
 
 TEST_F(ScarceMemoryEndToEnd, AnArenaThatDoesNotFitIsRefusedBeforeTheFirstStep) {
-  const ProcessResult refused =
-      RunWithin("train" + std::string(kOptions) + "--out @/run", 70 * kMiB);
+  const int64_t limit = (LeastToStart() + 40) * kMiB;
+  const ProcessResult refused = RunWithin("train" + std::string(kOptions) + "--out @/run", limit);
   ExpectRefusal(refused, 1, "the limit on address space (ulimit -v) allows only", "train");
   EXPECT_THAT(refused.err, HasSubstr("not enough memory: the arena needs"));
   EXPECT_FALSE(std::filesystem::exists(At("run/metrics.jsonl")));
   // As the message suggests: parts of a batch need less.
   const ProcessResult smaller =
-      RunWithin("train" + std::string(kOptions) + "--microbatch 10 --out @/small", 70 * kMiB);
+      RunWithin("train" + std::string(kOptions) + "--microbatch 10 --out @/small", limit);
   EXPECT_EQ(smaller.exit_code, 0) << smaller.err;
 }
 

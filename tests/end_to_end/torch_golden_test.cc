@@ -139,7 +139,7 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
                                   .nesterov = true,
                                   .weight_decay = golden_["weight_decay"].number()};
     Graph& graph = network->graph;
-    ASSERT_TRUE(AppendUpdate(graph, ops, network->loss, optimizer).ok());
+    ASSERT_TRUE(AppendUpdate(graph, ops, network->loss, {.optimizer = optimizer}).ok());
     for (const Json& parameter : golden_["parameters"]) {
       const ValueId gradient = graph.Find(GradientName(parameter));
       ASSERT_TRUE(gradient.valid()) << GradientName(parameter);
@@ -171,6 +171,7 @@ class TorchGoldenTest : public testing::TestWithParam<GoldenCase> {
     EXPECT_EQ(Json(labels), golden_["labels"][step]);
     executor_->WriteNow(images_input, std::as_bytes(std::span(images)));
     executor_->WriteNow(labels_input, std::as_bytes(std::span(labels)));
+    WriteNumber(*executor_, executor_->View(kPlan, kLossWeightInput), 1.0F);
     WriteNumber(*executor_, executor_->View(kPlan, kLearningRateInput),
                 golden_["learning_rate"].get<float>());
     executor_->Run(kPlan);

@@ -101,6 +101,7 @@ class SmallTraining {
     }
     executor_->WriteNow(executor_->View(plan, kLabelsInput), std::as_bytes(std::span(labels)));
     if (plan == kTrain) {
+      WriteNumber(*executor_, executor_->View(plan, kLossWeightInput), 1.0F);
       WriteNumber(*executor_, executor_->View(plan, kLearningRateInput), 0.05F);
     }
   }

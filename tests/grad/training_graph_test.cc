@@ -54,7 +54,7 @@ class TrainingGraphTest : public testing::Test {
     auto built = std::move(net).Finish();
     if (!built.ok()) return built.error();
     graph = std::move(built->graph);
-    return AppendUpdate(graph, BuiltinOps(), loss, optimizer);
+    return AppendUpdate(graph, BuiltinOps(), loss, {.optimizer = optimizer});
   }
 };
 
@@ -129,14 +129,14 @@ TEST_F(TrainingGraphTest, AllReadOneLearningRate) {
   for (const Node* node : Updates(graph, "sgd_update")) EXPECT_EQ(node->inputs.back(), rate);
 }
 
-TEST_F(TrainingGraphTest, BackwardStartsFromOne) {
+TEST_F(TrainingGraphTest, BackwardStartsFromTheWeightOfTheLoss) {
   const Graph graph = Make({});
-  const ValueId seed = graph.Find("dloss");
-  ASSERT_TRUE(seed.valid());
-  const Node& fill = graph.node(graph.value(seed).producer);
-  EXPECT_EQ(fill.op, "fill");
-  EXPECT_EQ(fill.attributes.Float("value"), 1);
-  EXPECT_EQ(fill.phase, Phase::kBackward);
+  const ValueId weight = graph.Find(kLossWeightInput);
+  ASSERT_TRUE(weight.valid());
+  EXPECT_EQ(graph.value(weight).role, Role::kInput);
+  const auto backward = Updates(graph, "softmax_cross_entropy_grad");
+  ASSERT_EQ(backward.size(), 1U);
+  EXPECT_THAT(backward[0]->inputs, testing::Contains(weight));
 }
 
 TEST_F(TrainingGraphTest, RejectsParametersWithoutInfluence) {
@@ -170,13 +170,13 @@ class PartGraphTest : public testing::Test {
 
   static Graph Part() {
     Network network = MakeNetwork("wrn-10-1", kShare.samples, Mode::kTrain, TinyImages());
-    const auto appended = AppendSums(network.graph, BuiltinOps(), network.loss, kShare);
+    const auto appended = AppendSums(network.graph, BuiltinOps(), network.loss, {}, kShare);
     EXPECT_TRUE(appended.ok()) << appended.error().message;
     return std::move(network.graph);
   }
   static Graph Update(const OptimizerSpec& optimizer) {
     const Network network = MakeNetwork("wrn-10-1", kShare.samples, Mode::kTrain, TinyImages());
-    return MakeUpdateGraph(network.graph, BuiltinOps(), optimizer, kShare).value();
+    return MakeUpdateGraph(network.graph, BuiltinOps(), {.optimizer = optimizer}, kShare).value();
   }
   // A network of linear layers with these names, as a part.
   static Result<void> AppendTo(const std::string& first, const std::string& second) {
@@ -186,7 +186,7 @@ class PartGraphTest : public testing::Test {
     const ValueId loss =
         net.SoftmaxCrossEntropy(net.Linear(second, net.Linear(first, x, 4), 4), labels);
     Graph graph = std::move(net).Finish().value().graph;
-    return AppendSums(graph, BuiltinOps(), loss, {2, 4});
+    return AppendSums(graph, BuiltinOps(), loss, {}, {2, 4});
   }
 };
 
@@ -222,12 +222,6 @@ TEST_F(PartGraphTest, APartChangesNothingButAccumulators) {
     EXPECT_EQ(node->attributes.Int("samples"), 3);
     EXPECT_EQ(graph.value(node->inputs[0]).name, "sum." + node->layer + ".running_mean");
   }
-}
-
-TEST_F(PartGraphTest, GradientsAreWeightedByTheShare) {
-  const Graph graph = Part();
-  const Node& fill = graph.node(graph.value(graph.Find("dloss")).producer);
-  EXPECT_DOUBLE_EQ(fill.attributes.Float("value"), 3.0 / 7.0);
 }
 
 TEST_F(PartGraphTest, AGradientIsAddedAsSoonAsItIsThere) {
@@ -278,9 +272,106 @@ TEST_F(PartGraphTest, RejectsALayerThatUsesAnAccumulatorsName) {
 TEST_F(PartGraphTest, RejectsUpdatesThatCannotBeDoneInParts) {
   // A graph that already has an update.
   Graph graph = TrainingGraph("wrn-10-1", 2, TinyImages());
-  const auto appended = AppendSums(graph, BuiltinOps(), graph.Find(kLossOutput), {2, 4});
+  const auto appended = AppendSums(graph, BuiltinOps(), graph.Find(kLossOutput), {}, {2, 4});
   ASSERT_FALSE(appended.ok());
   EXPECT_THAT(appended.error().message, HasSubstr("sgd_update does not support parts"));
+}
+
+// How gradients are checked and used.
+class GradientUseTest : public testing::Test {
+ protected:
+  static Graph Whole(const UpdateSpec& spec) {
+    Network network = MakeNetwork("wrn-10-1", 2, Mode::kTrain, TinyImages());
+    const auto appended = AppendUpdate(network.graph, BuiltinOps(), network.loss, spec);
+    EXPECT_TRUE(appended.ok()) << appended.error().message;
+    return Verified(std::move(network.graph));
+  }
+  static Graph Part(const UpdateSpec& spec) {
+    Network network = MakeNetwork("wrn-10-1", 2, Mode::kTrain, TinyImages());
+    EXPECT_TRUE(AppendSums(network.graph, BuiltinOps(), network.loss, spec, {2, 4}).ok());
+    return Verified(std::move(network.graph));
+  }
+  static Graph Update(const UpdateSpec& spec) {
+    const Network network = MakeNetwork("wrn-10-1", 2, Mode::kTrain, TinyImages());
+    return Verified(MakeUpdateGraph(network.graph, BuiltinOps(), spec, {2, 4}).value());
+  }
+  static Graph Verified(Graph graph) {
+    const auto verified = VerifyGraph(graph, BuiltinOps());
+    EXPECT_TRUE(verified.ok()) << verified.error().message;
+    return graph;
+  }
+  static constexpr size_t kParameters = 25;
+  static constexpr size_t kLarge = 4;  // convolutions with at least 4096 weights
+  static constexpr size_t kNorms = 7;
+};
+
+TEST_F(GradientUseTest, OneCheckDecidesForTheWholeUpdate) {
+  const UpdateSpec spec{.loss_scale = {.initial = 8}};
+  for (const Graph& graph : {Whole(spec), Update(spec)}) {
+    const auto checks = Updates(graph, "check_gradients");
+    ASSERT_EQ(checks.size(), 1U);
+    EXPECT_EQ(checks[0]->inputs.size(), 1 + kParameters);
+    const ValueId factor = checks[0]->outputs[0];
+    EXPECT_EQ(Updates(graph, "sgd_update").size(), kParameters);
+    for (const Node* node : Updates(graph, "sgd_update")) EXPECT_EQ(node->inputs.back(), factor);
+    EXPECT_EQ(Updates(graph, "batch_norm_update").size(), kNorms);
+    for (const Node* node : Updates(graph, "batch_norm_update")) {
+      EXPECT_EQ(node->inputs.back(), factor);
+    }
+    EXPECT_EQ(graph.nodes.size() > 1 ? Updates(graph, "adjust_loss_scale").size() : 0, 1U);
+  }
+}
+
+TEST_F(GradientUseTest, APartReadsTheScaleAndLeavesIt) {
+  const Graph part = Part({.loss_scale = {.initial = 8}});
+  EXPECT_EQ(Updates(part, "scale_loss").size(), 1U);
+  EXPECT_FALSE(IsCarried(part, part.Find(kLossScaleState)));
+}
+
+TEST_F(GradientUseTest, AWholeBatchIsUpdatedInBackward) {
+  const Graph graph = Whole({.in_backward = true});
+  EXPECT_EQ(Updates(graph, "sgd_update").size(), kParameters);
+  size_t in_backward = 0;
+  for (const Node* node : Updates(graph, "sgd_update")) {
+    const bool is_small = graph.value(node->inputs[0]).shape.elements() < 4096;
+    EXPECT_EQ(node->phase, is_small ? Phase::kUpdate : Phase::kBackward) << node->layer;
+    in_backward += is_small ? 0 : 1;
+  }
+  EXPECT_EQ(in_backward, kLarge);
+}
+
+TEST_F(GradientUseTest, EachLargeGradientInBackwardHasACheckOfItsOwn) {
+  const Graph graph = Whole({.loss_scale = {.initial = 8}, .in_backward = true});
+  EXPECT_EQ(Updates(graph, "check_gradients").size(), kLarge + 1);
+  for (const Node* node : Updates(graph, "check_gradients")) {
+    const bool is_last = node->phase == Phase::kUpdate;
+    EXPECT_EQ(node->inputs.size(), 1 + (is_last ? kParameters - kLarge : 1));
+  }
+  for (const Node* node : Updates(graph, "batch_norm_update")) {
+    EXPECT_EQ(node->inputs.size(), 4U) << "statistics of the others are good";
+  }
+}
+
+TEST_F(GradientUseTest, PartsAddToTheMomentum) {
+  const UpdateSpec spec{.in_backward = true};
+  const Graph part = Part(spec);
+  EXPECT_EQ(Updates(part, "sgd_gather").size(), kParameters);
+  for (const Value& value : part.values) {
+    const bool is_gradient_sum =
+        value.role == Role::kAccumulator && value.name.find("running") == std::string::npos;
+    EXPECT_FALSE(is_gradient_sum) << value.name;
+  }
+  const Graph update = Update(spec);
+  EXPECT_EQ(Updates(update, "sgd_apply").size(), kParameters);
+  for (ValueId parameter : Parameters(update)) EXPECT_TRUE(IsCarried(update, parameter));
+}
+
+TEST_F(GradientUseTest, KeepsAnArrayWhereTheWholeGradientIsNeeded) {
+  EXPECT_FALSE(ChooseGradientUse({.clip = 1, .in_backward = true}, false)->in_backward);
+  const UpdateSpec nesterov{.optimizer = {.nesterov = true}, .in_backward = true};
+  EXPECT_TRUE(ChooseGradientUse(nesterov, false)->in_backward);
+  EXPECT_FALSE(ChooseGradientUse(nesterov, true)->in_backward);
+  EXPECT_EQ(Updates(Part(nesterov), "accumulate").size(), kParameters);
 }
 
 }  // namespace

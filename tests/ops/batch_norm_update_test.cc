@@ -27,18 +27,19 @@ OpCase MakePartsCase(int64_t channels, int64_t parts, int64_t samples) {
   return op_case;
 }
 
+OpCase WithFactor(OpCase op_case) {
+  op_case.inputs.push_back(Shape{1});
+  return op_case;
+}
+
 }  // namespace
 
 std::vector<OpCase> BatchNormUpdateCases() {
-  return {BatchNormUpdateCase(1, 0.1, 100),
-          BatchNormUpdateCase(17, 0.1, 2),
-          BatchNormUpdateCase(64, 1.0, 1),
-          BatchNormUpdateCase(0, 0.1, 5),
-          MakePartsCase(1, 1, 1),
-          MakePartsCase(17, 3, 7),
-          MakePartsCase(130, 50, 100),
-          MakePartsCase(5, 4, 4),
-          MakePartsCase(0, 2, 3)};
+  return {BatchNormUpdateCase(1, 0.1, 100), BatchNormUpdateCase(17, 0.1, 2),
+          BatchNormUpdateCase(64, 1.0, 1),  BatchNormUpdateCase(0, 0.1, 5),
+          MakePartsCase(1, 1, 1),           MakePartsCase(17, 3, 7),
+          MakePartsCase(130, 50, 100),      MakePartsCase(5, 4, 4),
+          MakePartsCase(0, 2, 3),           WithFactor(MakePartsCase(17, 3, 7))};
 }
 
 OpCase Random_batch_norm_update(CaseDraw& draw) {
@@ -49,6 +50,15 @@ OpCase Random_batch_norm_update(CaseDraw& draw) {
 }
 
 namespace {
+
+TEST(BatchNormUpdate, AFactorOfZeroChangesNothing) {
+  for (const float factor : {0.0F, 0.5F}) {
+    const auto outputs = RunOp(WithFactor(BatchNormUpdateCase(1, 0.25, 3)),
+                               {{{8}, {}}, {{2}, {}}, {{16}, {}}, {{4}, {}}, {{factor}, {}}});
+    EXPECT_EQ(outputs[0].floats[0], factor == 0 ? 8 : 10);
+    EXPECT_EQ(outputs[1].floats[0], factor == 0 ? 2 : 3);
+  }
+}
 
 TEST(BatchNormUpdate, MovesTowardsTheBatch) {
   // The variance of 3 samples, unbiased: 4 * 3 / 2 = 6.

@@ -26,6 +26,28 @@ OpCase SgdUpdateCase(const Shape& shape, const Attributes& attributes) {
           .positive_inputs = {3}};
 }
 
+// With the optional inputs, and with rounding at random.
+OpCase WithFactor(OpCase op_case) {
+  op_case.inputs.push_back(Shape{1});
+  op_case.inputs.push_back(Shape{1});
+  op_case.positive_inputs.push_back(op_case.inputs.size() - 1);
+  op_case.attributes.Set("stochastic", int64_t{1});
+  op_case.attributes.Set("seed", int64_t{7});
+  op_case.attributes.Set("stream", int64_t{3});
+  return op_case;
+}
+
+OpCase GatherCase(const Shape& shape, double momentum, int integer_bound) {
+  return {.op = "sgd_gather",
+          .inputs = {shape, shape, shape, Shape{1}},
+          .attributes = {{"momentum", momentum}, {"weight_decay", 1e-2}},
+          .integer_bound = integer_bound};
+}
+
+OpCase ApplyCase(const Shape& shape) {
+  return {.op = "sgd_apply", .inputs = {shape, shape, Shape{1}}, .positive_inputs = {2}};
+}
+
 OpCase MakePlainCase(const Shape& shape, double weight_decay) {
   return {.op = "sgd_update_plain",
           .inputs = {shape, shape, Shape{1}},
@@ -41,6 +63,11 @@ std::vector<OpCase> SgdUpdateCases() {
     cases.push_back(SgdUpdateCase(shape, Settings(0.9, 5e-4, 0)));
     cases.push_back(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1)));
     cases.push_back(MakePlainCase(shape, 1e-2));
+    cases.push_back(WithFactor(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1))));
+    cases.push_back(WithFactor(MakePlainCase(shape, 1e-2)));
+    cases.push_back(GatherCase(shape, 0.9, /*integer_bound=*/1));  // the first part
+    cases.push_back(WithFactor(GatherCase(shape, 0.9, /*integer_bound=*/10)));
+    cases.push_back(ApplyCase(shape));
   }
   cases.push_back(SgdUpdateCase(Shape{17}, Settings(0.0, 0.0, 0)));
   cases.push_back(MakePlainCase(Shape{17}, 0.0));
@@ -51,6 +78,13 @@ OpCase Random_sgd_update(CaseDraw& draw) {
   return SgdUpdateCase(draw.AnyShape(),
                        Settings(draw.Fraction(), 1e-2 * draw.Fraction(), draw.Between(0, 1)));
 }
+
+OpCase Random_sgd_gather(CaseDraw& draw) {
+  OpCase op_case = GatherCase(draw.AnyShape(), draw.Fraction(), draw.OneIn(2) ? 1 : 9);
+  return draw.OneIn(2) ? op_case : WithFactor(std::move(op_case));
+}
+
+OpCase Random_sgd_apply(CaseDraw& draw) { return ApplyCase(draw.AnyShape()); }
 
 OpCase Random_sgd_update_plain(CaseDraw& draw) {
   return MakePlainCase(draw.AnyShape(), draw.OneIn(3) ? 0.0 : 1e-2 * draw.Fraction());
@@ -113,6 +147,60 @@ TEST(SgdUpdatePlain, RejectsWrongShapes) {
   op_case = MakePlainCase(Shape{3}, 0);
   op_case.inputs[2] = Shape{2};
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'learning_rate'"));
+}
+
+OpData Numbers(std::vector<float> numbers) { return {std::move(numbers), {}}; }
+OpData Integer(int32_t number) { return {{}, {number}}; }
+
+TEST(SgdUpdate, AFactorUndoesTheScaleOfTheLoss) {
+  const OpCase plain = SgdUpdateCase(Shape{1}, Settings(0.5, 0.25, 0));
+  OpCase scaled = plain;
+  scaled.inputs = {Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}};
+  const auto expected = RunOne(plain.attributes);
+  const auto actual = RunOp(scaled, {Numbers({1}), Numbers({2 * 128}), Numbers({4}), Numbers({0.5}),
+                                     Integer(0), Numbers({1.0F / 128})});
+  EXPECT_EQ(actual[0].floats, expected[0].floats);
+  EXPECT_EQ(actual[1].floats, expected[1].floats);
+}
+
+TEST(SgdUpdate, AFactorOfZeroSkipsTheUpdate) {
+  OpCase op_case = SgdUpdateCase(Shape{1}, Settings(0.5, 0.25, 0));
+  op_case.inputs = {Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}};
+  const auto outputs = RunOp(op_case, {Numbers({1}), Numbers({NAN}), Numbers({4}), Numbers({0.5}),
+                                       Integer(0), Numbers({0})});
+  EXPECT_EQ(outputs[0].floats[0], 1);
+  EXPECT_EQ(outputs[1].floats[0], 4);
+}
+
+// Two parts and the update give what sgd_update gives for the sum of their gradients.
+TEST(SgdGather, PartsAddUpToTheWholeUpdate) {
+  const OpCase gather = GatherCase(Shape{1}, 0.5, 1);
+  const auto first =
+      RunOp(gather, {Numbers({1}), Numbers({2}), Numbers({4}), Integer(0)})[0].floats;
+  const auto both = RunOp(gather, {Numbers({1}), Numbers({3}), Numbers(first), Integer(10)})[0];
+  const auto applied = RunOp(ApplyCase(Shape{1}), {Numbers({1}), both, Numbers({0.5})});
+  const auto whole = RunOp(SgdUpdateCase(Shape{1}, Settings(0.5, 1e-2, 0)),
+                           {Numbers({1}), Numbers({2 + 3}), Numbers({4}), Numbers({0.5})});
+  EXPECT_FLOAT_EQ(both.floats[0], whole[1].floats[0]);
+  EXPECT_FLOAT_EQ(applied[0].floats[0], whole[0].floats[0]);
+}
+
+TEST(SgdGather, AFactorOfZeroLeavesOutTheGradientOnly) {
+  OpCase gather = GatherCase(Shape{1}, 0.5, 1);
+  gather.inputs.insert(gather.inputs.end(), {Shape{1}, Shape{1}});
+  const auto run = [&](int32_t seen) {
+    return RunOp(gather, {Numbers({1}), Numbers({INFINITY}), Numbers({4}), Integer(seen),
+                          Integer(0), Numbers({0})})[0]
+        .floats[0];
+  };
+  EXPECT_FLOAT_EQ(run(0), 0.5F * 4 + 1e-2F);
+  EXPECT_EQ(run(10), 4);
+}
+
+TEST(SgdUpdate, StochasticRoundingNeedsTheNumberOfTheUpdate) {
+  OpCase op_case = SgdUpdateCase(Shape{3}, {});
+  op_case.attributes.Set("stochastic", int64_t{1});
+  EXPECT_THAT(ShapeError(op_case), HasSubstr("needs the number of the update"));
 }
 
 TEST(SgdTensors, EachElementHasOneBlock) {

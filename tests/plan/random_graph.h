@@ -152,7 +152,8 @@ class RandomNetwork {
     if (Below(2) == 0) graph.outputs.push_back(values_[Below(values_.size())]);
     if (!with_update) return graph;
     const OptimizerSpec optimizer{.momentum = Below(2) == 0 ? 0.9 : 0.0};
-    const auto appended = thimble::AppendUpdate(graph, BuiltinOps(), loss_, optimizer);
+    const auto appended =
+        thimble::AppendUpdate(graph, BuiltinOps(), loss_, {.optimizer = optimizer});
     THIMBLE_CHECK(appended.ok(), "{}", appended.error().message);
     return graph;
   }

@@ -20,7 +20,10 @@ TEST(Levers, AreComplete) {
   std::set<std::string> names;
   for (const Lever* lever : Levers()) {
     EXPECT_TRUE(names.insert(lever->name).second) << lever->name;
-    EXPECT_FALSE(lever->takes.empty() || lever->help.empty() || lever->what.empty()) << lever->name;
+    EXPECT_FALSE(lever->help.empty() || lever->what.empty()) << lever->name;
+    if (lever->takes.empty()) {  // a switch
+      EXPECT_TRUE(lever->plain == "true" || lever->plain == "false") << lever->name;
+    }
     // The plain value is a valid value of the lever and gives the same bits.
     if (lever->check && !lever->plain.empty()) {
       EXPECT_TRUE(lever->check(lever->plain).ok()) << lever->name;

@@ -85,10 +85,10 @@ TEST_F(PlanTextTest, SaysWhatTechniquesSave) {
   answer_.plain_arena_bytes = 4'000'000;
   answer_.savings = savings;
   const std::string text = Text();
-  EXPECT_THAT(text, HasSubstr("\nplacement alone  5.00 MB  4.00 MB     +3.00 MB  "
+  EXPECT_THAT(text, HasSubstr("\nplacement alone  5.00 MB  4.00 MB  +3.00 MB  "
                               "same-bits  same\n"));
   EXPECT_THAT(text, HasSubstr("\nall: plain plan  4.00 MB  5.00 MB\n"));
-  EXPECT_THAT(text, HasSubstr("\n--less           3.00 MB  1.00 MB     +1.00 MB  "
+  EXPECT_THAT(text, HasSubstr("\n--less           3.00 MB  1.00 MB  +1.00 MB  "
                               "lossy      +2.00 MFLOP\n"));
   EXPECT_THAT(text, HasSubstr("\n--less, lossy: a little\n"));
   EXPECT_THAT(text, Not(HasSubstr("all options")));  // there is only one

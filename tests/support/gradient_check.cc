@@ -37,7 +37,7 @@ DifferentiatedOp Build(const PreparedCase& prepared) {
   const OpCase& op_case = prepared.op_case;
   std::vector<ValueId> wrt;
   for (size_t i = 0; i < op_case.inputs.size(); ++i) {
-    const OpPort& port = prepared.op.inputs()[i];
+    const OpPort& port = prepared.op.InputPort(i);
     built.inputs.push_back(
         built.graph.AddValue({port.name, op_case.inputs[i], port.dtype, Role::kInput, {}, {}}));
     const auto& constants = op_case.constant_inputs;
@@ -158,7 +158,7 @@ void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built,
       if (std::abs(actual - expected) <= tolerance) continue;
       ADD_FAILURE() << fmt::format(
           "gradient of '{}' along direction {} at scale {} is {}, expected {} within {} ({})",
-          prepared.op.inputs()[input].name, d, scale, actual, expected, tolerance,
+          prepared.op.InputPort(input).name, d, scale, actual, expected, tolerance,
           ToString(op_case));
       return;
     }

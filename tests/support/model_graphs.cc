@@ -29,7 +29,8 @@ Network MakeNetwork(std::string_view model, int64_t batch, Mode mode, const Imag
 Graph TrainingGraph(std::string_view model, int64_t batch, const ImageSpec& images,
                     const OptimizerSpec& optimizer) {
   Network network = MakeNetwork(model, batch, Mode::kTrain, images);
-  const auto appended = AppendUpdate(network.graph, BuiltinOps(), network.loss, optimizer);
+  const auto appended =
+      AppendUpdate(network.graph, BuiltinOps(), network.loss, {.optimizer = optimizer});
   THIMBLE_CHECK(appended.ok(), "{}", appended.error().message);
   return std::move(network.graph);
 }

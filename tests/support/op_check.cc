@@ -112,12 +112,12 @@ float NumberAt(const std::vector<std::byte>& bytes, DType type, size_t index) {
 
 // Reports only the first difference.
 void ExpectCloseNumbers(const std::vector<double>& expected, const std::vector<double>& tolerances,
-                        const std::vector<std::byte>& actual, DType type,
+                        const std::vector<std::byte>& actual, DType type, double roundings,
                         const std::string& where) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const float number = NumberAt(actual, type, i);
     const double tolerance =
-        tolerances[i] + StorageTolerance(std::abs(expected[i]) + tolerances[i], type);
+        tolerances[i] + roundings * StorageTolerance(std::abs(expected[i]) + tolerances[i], type);
     if (IsClose(number, expected[i], tolerance)) continue;
     ADD_FAILURE() << fmt::format("{}, element {} is {}, expected {} within {}", where, i, number,
                                  expected[i], tolerance);
@@ -133,6 +133,12 @@ void ExpectEqualIntegers(const std::vector<Integer>& expected, const std::vector
       << where << ": integers differ";
 }
 
+// Rounding at random is wrong by at most one unit, to the nearest by half of one.
+double RoundingsOf(const PreparedCase& prepared) {
+  const AttributeValue* stochastic = prepared.attributes.Find("stochastic");
+  return stochastic != nullptr && std::get<int64_t>(*stochastic) != 0 ? 2 : 1;
+}
+
 // `where` names the kernel, target and number of threads.
 void ExpectClose(const PreparedCase& prepared, const Kernel& kernel, const Expected& expected,
                  const Outputs& actual, const std::string& where) {
@@ -141,7 +147,7 @@ void ExpectClose(const PreparedCase& prepared, const Kernel& kernel, const Expec
                                          ToString(prepared.op_case));
     const ReferenceTensor<double>& exact = expected.outputs[o];
     ExpectCloseNumbers(exact.numbers, TolerancesOf(kernel, expected.tolerances[o]), actual[o],
-                       prepared.output_types[o], port);
+                       prepared.output_types[o], RoundingsOf(prepared), port);
     ExpectEqualIntegers(exact.integers, actual[o], port);
     ExpectEqualIntegers(exact.bytes, actual[o], port);
   }

@@ -71,12 +71,14 @@ PreparedCase::PreparedCase(const OpCase& the_case)
     : op_case(the_case),
       op(BuiltinOps().Get(the_case.op)),
       attributes(CompleteAttributes(the_case)) {
-  if (op.inputs().size() != op_case.inputs.size()) {
+  if (!op.AcceptsInputs(op_case.inputs.size())) {
     ADD_FAILURE() << ToString(op_case) << ": expected " << op.inputs().size() << " inputs";
     return;
   }
+  std::vector<OpPort> ports;
+  for (size_t i = 0; i < op_case.inputs.size(); ++i) ports.push_back(op.InputPort(i));
   size_t number_index = 0;
-  input_types = TypesOf(op.inputs(), op_case.number_types, number_index);
+  input_types = TypesOf(ports, op_case.number_types, number_index);
   output_types = TypesOf(op.outputs(), op_case.number_types, number_index);
   auto shapes = op.InferShapes({op_case.inputs, {}, attributes});
   if (shapes.ok()) {
@@ -91,7 +93,7 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
   const uint32_t bound = static_cast<uint32_t>(op_case.integer_bound);
   std::vector<ReferenceTensor<double>> inputs(op_case.inputs.size());
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const DType dtype = prepared.op.inputs()[i].dtype;
+    const DType dtype = prepared.op.InputPort(i).dtype;
     inputs[i].Resize(op_case.inputs[i], dtype);
     const double offset = i == 0 ? op_case.first_input_offset : 0;
     const Draws draws(op_case.seed, static_cast<uint32_t>(i));

@@ -39,7 +39,7 @@ std::vector<ReferenceTensor<T>> RunReferenceOp(const OpDef& op, const OpCall& ca
   std::vector<const void*> in_data;
   std::vector<void*> out_data;
   for (size_t i = 0; i < inputs.size(); ++i)
-    in_data.push_back(inputs[i].data(op.inputs()[i].dtype));
+    in_data.push_back(inputs[i].data(op.InputPort(i).dtype));
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i].Resize(call.outputs[i], op.outputs()[i].dtype);
     out_data.push_back(outputs[i].data(op.outputs()[i].dtype));

@@ -50,6 +50,7 @@ std::map<std::string, std::vector<std::byte>> TrainThreeSteps(Graph graph,
     const std::vector<int32_t> labels(3, step);
     executor->WriteNow(executor->View(0, "x"), std::as_bytes(std::span(xs)));
     executor->WriteNow(executor->View(0, kLabelsInput), std::as_bytes(std::span(labels)));
+    WriteNumber(*executor, executor->View(0, kLossWeightInput), 1.0F);
     WriteNumber(*executor, executor->View(0, kLearningRateInput), 0.1F);
     executor->Run(0);
   }

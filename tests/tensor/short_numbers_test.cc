@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -82,6 +83,53 @@ TEST(BF16, RoundsToTheNearestAndTiesToEven) {
   EXPECT_EQ(ToBF16(std::numeric_limits<float>::max()).bits, 0x7F80);
   // A NaN whose upper half alone would be infinity.
   EXPECT_TRUE(std::isnan(ToFloat(ToBF16(std::bit_cast<float>(0x7F800001U)))));
+}
+
+// Over all random bits, the mean of the results is the number.
+template <class Round>
+double MeanOf(const Round& round, float number) {
+  double sum = 0;
+  for (uint32_t random = 0; random <= 0xFFFF; ++random) {
+    sum += static_cast<double>(round(number, random));
+  }
+  return sum / 0x10000;
+}
+
+TEST(RoundToF16AtRandom, GivesOneOfTheNeighboursAndTheNumberOnAverage) {
+  for (const float number : {1.0003F, -1.0003F, 3.14159F, 65503.9F, 1e-6F, -3.3e-5F, 6.1e-5F, 2e-8F,
+                             0x1p-14F, 0x1.fffffep-15F, 0.0F, 1.0F}) {
+    const double spacing = std::max(std::abs(number) * 0x1p-10, 0x1p-24);
+    for (const uint32_t random : {0U, 1U, 0x1FFFU, 0xABCDU, 0xFFFFU}) {
+      const float rounded = RoundToF16AtRandom(number, random);
+      EXPECT_EQ(ToFloat(ToF16(rounded)), rounded) << number << " " << random;
+      EXPECT_LE(std::abs(rounded - number), spacing) << number << " " << random;
+      if (ToFloat(ToF16(number)) == number) {
+        EXPECT_EQ(rounded, number) << random;
+      }
+    }
+    EXPECT_NEAR(MeanOf(RoundToF16AtRandom, number), number, spacing * 0x1p-12) << number;
+  }
+}
+
+TEST(RoundToBF16AtRandom, GivesOneOfTheNeighboursAndTheNumberOnAverage) {
+  for (const float number : {1.003F, -1.003F, 3.14159F, 1e-30F, -1e30F, 0.0F, 1.0F}) {
+    const double spacing = std::abs(static_cast<double>(number)) * 0x1p-7;
+    for (const uint32_t random : {0U, 1U, 0x1FFFU, 0xABCDU, 0xFFFFU}) {
+      const float rounded = RoundToBF16AtRandom(number, random);
+      EXPECT_EQ(ToFloat(ToBF16(rounded)), rounded) << number << " " << random;
+      EXPECT_LE(std::abs(rounded - number), spacing) << number << " " << random;
+    }
+    EXPECT_NEAR(MeanOf(RoundToBF16AtRandom, number), number, spacing * 0x1p-12) << number;
+  }
+}
+
+TEST(RoundAtRandom, LeavesNumbersThatCannotBeStored) {
+  for (const float number : {kInfinity, -kInfinity, 65519.0F, 1e6F}) {
+    EXPECT_EQ(RoundToF16AtRandom(number, 0xFFFF), number);
+  }
+  EXPECT_EQ(RoundToBF16AtRandom(kInfinity, 0xFFFF), kInfinity);
+  EXPECT_TRUE(std::isnan(RoundToF16AtRandom(NAN, 0xFFFF)));
+  EXPECT_TRUE(std::isnan(RoundToBF16AtRandom(NAN, 0xFFFF)));
 }
 
 }  // namespace

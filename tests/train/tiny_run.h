@@ -8,6 +8,7 @@
 #include "thimble/exec/executor.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/train/loop/initialize.h"
+#include "thimble/train/loop/loss_scale_watch.h"
 #include "thimble/train/options/config.h"
 #include "thimble/train/planning/training_program.h"
 
@@ -38,6 +39,8 @@ struct TinyRun {
         program(MakeTrainingProgram(config, SpecOf(data), CountsOf(data), BuiltinOps()).value()),
         executor(Executor::Create(program.program, BuiltinOps()).value()) {
     InitializeResidents(*executor, program.inits, config.seed);
+    InitializeLossScale(*executor, program.update);
+    executor->StoreResidents();
   }
 
   TrainConfig config;

@@ -137,6 +137,36 @@ HWY_INLINE void StoreNumbers(hn::Vec<Tag> numbers, Tag tag, BF16* to) {
   StoreHalves(tag, ToBF16Bits(tag, numbers), &to->bits);
 }
 
+// Stochastic rounding with the lower 16 bits of each lane of `random`; the results can be stored
+// exactly. The same steps as in short_numbers.h.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> RoundAtRandom(Tag tag, hn::Vec<Tag> number, hn::Vec<Bits<Tag>> random,
+                                      const F16* /*stored*/) {
+  const Bits<Tag> bits;
+  const auto all = hn::BitCast(bits, number);
+  const auto magnitude = hn::And(all, hn::Set(bits, 0x7FFFFFFF));
+  const auto is_small = hn::Lt(magnitude, hn::Set(bits, 0x38800000));
+  const auto shift = hn::IfThenElseZero(hn::RebindMask(tag, is_small), hn::Set(tag, 0x1p-14F));
+  const auto shifted = hn::BitCast(bits, hn::Add(hn::BitCast(tag, magnitude), shift));
+  const auto low = hn::Set(bits, 0x1FFF);
+  const auto cut = hn::AndNot(low, hn::Add(shifted, hn::And(random, low)));
+  const auto rounded = hn::CopySign(hn::Sub(hn::BitCast(tag, cut), shift), number);
+  const auto too_large = hn::Gt(magnitude, hn::Set(bits, 0x477FDFFF));
+  return hn::IfThenElse(hn::RebindMask(tag, too_large), number, rounded);
+}
+
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> RoundAtRandom(Tag tag, hn::Vec<Tag> number, hn::Vec<Bits<Tag>> random,
+                                      const BF16* /*stored*/) {
+  const Bits<Tag> bits;
+  const auto all = hn::BitCast(bits, number);
+  const auto magnitude = hn::And(all, hn::Set(bits, 0x7FFFFFFF));
+  const auto low = hn::Set(bits, 0xFFFF);
+  const auto rounded = hn::AndNot(low, hn::Add(all, hn::And(random, low)));
+  const auto too_large = hn::Gt(magnitude, hn::Set(bits, 0x7F7EFFFF));
+  return hn::BitCast(tag, hn::IfThenElse(too_large, all, rounded));
+}
+
 // Calls visit with the address as a pointer to the stored type.
 template <class Void, class Visit>
 HWY_INLINE void VisitNumbers(const NumberPointer<Void>& numbers, const Visit& visit) {
@@ -166,6 +196,17 @@ template <class Stored>
 HWY_INLINE void Encode(const float* from, size_t count, Stored* to) {
   ForEachVector(count, [=](auto tag, size_t i)
                            HWY_ATTR { StoreNumbers(hn::LoadU(tag, from + i), tag, to + i); });
+}
+
+template <class Stored>
+HWY_INLINE void EncodeAtRandom(const float* from, size_t count, const uint32_t* words, int shift,
+                               Stored* to) {
+  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
+    const Bits<decltype(tag)> bits;
+    const auto random = hn::ShiftRightSame(hn::LoadU(bits, words + i), shift);
+    const auto rounded = RoundAtRandom(tag, hn::LoadU(tag, from + i), random, to);
+    StoreNumbers(rounded, tag, to + i);
+  });
 }
 
 }  // namespace HWY_NAMESPACE

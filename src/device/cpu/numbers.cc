@@ -1,9 +1,11 @@
 #include "thimble/device/cpu/numbers.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/parallel_elements.h"
+#include "thimble/tensor/short_numbers.h"
 
 // Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
 #undef HWY_TARGET_INCLUDE
@@ -12,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include "thimble/device/cpu/numbers-inl.h"
+#include "thimble/device/cpu/philox-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
@@ -32,12 +35,110 @@ HWY_INLINE void EncodeRows(const float* from, const NumberRows& rows, Stored* to
   }
 }
 
+// A block of q8, or what is left of it: the scale, then the integers.
+HWY_INLINE void DecodeBlock(const std::byte* block, size_t count, float* to) {
+  float scale;
+  std::memcpy(&scale, block, sizeof(scale));
+  const auto* integers = reinterpret_cast<const int8_t*>(block + sizeof(scale));
+  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
+    const hn::Rebind<int8_t, decltype(tag)> byte_tag;
+    const hn::RebindToSigned<decltype(tag)> int_tag;
+    const auto wide = hn::PromoteTo(int_tag, hn::LoadU(byte_tag, integers + i));
+    hn::StoreU(hn::Mul(hn::ConvertTo(tag, wide), hn::Set(tag, scale)), tag, to + i);
+  });
+}
+
+// Compared as integers, NaN is larger than all numbers.
+HWY_INLINE float LargestMagnitude(const float* numbers, size_t count) {
+  const WideTag tag;
+  const Bits<WideTag> bits;
+  const size_t lanes = hn::Lanes(tag);
+  auto largest = hn::Zero(bits);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto number = hn::BitCast(bits, hn::LoadU(tag, numbers + i));
+    largest = hn::Max(largest, hn::And(number, hn::Set(bits, 0x7FFFFFFF)));
+  }
+  uint32_t result = hn::GetLane(hn::MaxOfLanes(bits, largest));
+  for (; i < count; ++i) {
+    result = std::max(result, std::bit_cast<uint32_t>(numbers[i]) & 0x7FFFFFFFU);
+  }
+  return std::bit_cast<float>(result);
+}
+
+// Without words: rounds to the nearest.
+HWY_INLINE void EncodeBlock(const float* from, size_t count, const uint32_t* words, int shift,
+                            std::byte* block) {
+  const float scale = Q8Scale(LargestMagnitude(from, count));
+  const float inverse = Q8Inverse(scale);
+  std::memcpy(block, &scale, sizeof(scale));
+  auto* integers = reinterpret_cast<int8_t*>(block + sizeof(scale));
+  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
+    const Bits<decltype(tag)> bits;
+    const hn::RebindToSigned<decltype(tag)> int_tag;
+    const hn::Rebind<int8_t, decltype(tag)> byte_tag;
+    auto level = hn::Mul(hn::LoadU(tag, from + i), hn::Set(tag, inverse));
+    if (words == nullptr) {
+      level = hn::Round(level);
+    } else {
+      const auto word = hn::ShiftRightSame(hn::LoadU(bits, words + i), shift);
+      const auto random = hn::BitCast(int_tag, hn::And(word, hn::Set(bits, 0xFFFF)));
+      const auto fraction = hn::Mul(hn::ConvertTo(tag, random), hn::Set(tag, 0x1p-16F));
+      level = hn::Floor(hn::Add(level, fraction));
+    }
+    level = hn::Max(hn::Min(level, hn::Set(tag, 127.0F)), hn::Set(tag, -127.0F));
+    const auto integer = hn::DemoteTo(byte_tag, hn::ConvertTo(int_tag, level));
+    hn::StoreU(integer, byte_tag, integers + i);
+  });
+  // The padding is written too: its bytes must not depend on what was there before.
+  for (size_t i = count; i % 4 != 0; ++i) integers[i] = 0;
+}
+
+HWY_INLINE void DecodeBlocks(const std::byte* from, size_t count, float* to) {
+  for (size_t begin = 0; begin < count; begin += kQ8BlockNumbers, from += kQ8BlockBytes) {
+    DecodeBlock(from, std::min(kQ8BlockNumbers, count - begin), to + begin);
+  }
+}
+
+HWY_INLINE void EncodeBlocks(const float* from, size_t count, const uint32_t* words, int shift,
+                             std::byte* to) {
+  for (size_t begin = 0; begin < count; begin += kQ8BlockNumbers, to += kQ8BlockBytes) {
+    const uint32_t* block_words = words == nullptr ? nullptr : words + begin;
+    EncodeBlock(from + begin, std::min(kQ8BlockNumbers, count - begin), block_words, shift, to);
+  }
+}
+
 void DecodeAll(ConstNumbers from, const NumberRows& rows, float* to) {
+  if (from.type == DType::kQ8 && rows.rows == 1) {
+    return DecodeBlocks(static_cast<const std::byte*>(from.data), rows.count, to);
+  }
   VisitNumbers(from, [&](const auto* stored) HWY_ATTR { DecodeRows(stored, rows, to); });
 }
 
 void EncodeAll(const float* from, const NumberRows& rows, Numbers to) {
+  if (to.type == DType::kQ8 && rows.rows == 1) {
+    return EncodeBlocks(from, rows.count, nullptr, 0, static_cast<std::byte*>(to.data));
+  }
   VisitNumbers(to, [&](auto* stored) HWY_ATTR { EncodeRows(from, rows, stored); });
+}
+
+void EncodeAllAtRandom(const float* from, size_t count, const uint32_t* words, int shift,
+                       Numbers to) {
+  switch (to.type) {
+    case DType::kF16:
+      return EncodeAtRandom(from, count, words, shift, static_cast<F16*>(to.data));
+    case DType::kBF16:
+      return EncodeAtRandom(from, count, words, shift, static_cast<BF16*>(to.data));
+    case DType::kQ8:
+      return EncodeBlocks(from, count, words, shift, static_cast<std::byte*>(to.data));
+    default:
+      THIMBLE_CHECK(false, "{} needs no rounding", Name(to.type));
+  }
+}
+
+void DrawWords(const RoundingDraw& draw, size_t begin, size_t count, uint32_t* words) {
+  const auto first = static_cast<uint32_t>(begin / RoundingDraw::kElementsPerDraw);
+  PhiloxWords(draw.source.key(), draw.Counter(first), count, words);
 }
 
 }  // namespace
@@ -50,6 +151,8 @@ namespace thimble {
 
 HWY_EXPORT(DecodeAll);
 HWY_EXPORT(EncodeAll);
+HWY_EXPORT(EncodeAllAtRandom);
+HWY_EXPORT(DrawWords);
 
 void DecodeNumberRows(ConstNumbers from, const NumberRows& rows, float* to) {
   HWY_DYNAMIC_DISPATCH(DecodeAll)(from, rows, to);
@@ -67,6 +170,11 @@ void EncodeNumbers(const float* from, size_t count, Numbers to) {
   EncodeNumberRows(from, {.rows = 1, .count = count, .from_stride = 0, .to_stride = 0}, to);
 }
 
+void EncodeNumbersAtRandom(const float* from, size_t count, const uint32_t* words, int shift,
+                           Numbers to) {
+  HWY_DYNAMIC_DISPATCH(EncodeAllAtRandom)(from, count, words, shift, to);
+}
+
 const float* ReadNumbers(ConstNumbers from, size_t count, float* copy) {
   if (from.is_float()) return from.floats();
   DecodeNumbers(from, count, copy);
@@ -79,9 +187,34 @@ void WriteNumbers(const float* room, size_t count, Numbers to) {
   if (!to.is_float()) EncodeNumbers(room, count, to);
 }
 
-void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
-                     std::span<const TensorView> outputs,
-                     FunctionRef<void(const NumberPiece&)> body) {
+namespace {
+
+// Writes the results of a piece.
+using WritePiece = FunctionRef<void(const NumberPiece& piece, std::span<const TensorView> outputs)>;
+
+void WriteToNearest(const NumberPiece& piece, std::span<const TensorView> outputs) {
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    WriteNumbers(piece.out[o], piece.count, NumbersOf(outputs[o]) + piece.begin);
+  }
+}
+
+void WriteAtRandom(const RoundingDraw& draw, const NumberPiece& piece,
+                   std::span<const TensorView> outputs) {
+  const auto is_float = [](const TensorView& view) { return view.dtype == DType::kF32; };
+  if (std::ranges::all_of(outputs, is_float)) return;
+  alignas(64) uint32_t words[kNumbersPerPiece];
+  HWY_DYNAMIC_DISPATCH(DrawWords)(draw, piece.begin, piece.count, words);
+  for (size_t o = 0; o < outputs.size(); ++o) {
+    if (is_float(outputs[o])) continue;
+    EncodeNumbersAtRandom(piece.out[o], piece.count, words,
+                          RoundingDraw::ShiftOf(static_cast<int>(o)),
+                          NumbersOf(outputs[o]) + piece.begin);
+  }
+}
+
+void ForEachPiece(ThreadPool& pool, std::span<const TensorView> inputs,
+                  std::span<const TensorView> outputs, FunctionRef<void(const NumberPiece&)> body,
+                  WritePiece write) {
   constexpr size_t kMax = NumberPiece::kMaxTensors;
   THIMBLE_CHECK(inputs.size() <= kMax && outputs.size() <= kMax && !outputs.empty());
   const auto is_float = [](const TensorView& view) { return view.dtype == DType::kF32; };
@@ -101,11 +234,30 @@ void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
         piece.out[o] = RoomForNumbers(NumbersOf(outputs[o]) + begin, out_copies[o]);
       }
       body(piece);
-      for (size_t o = 0; o < outputs.size(); ++o) {
-        WriteNumbers(piece.out[o], piece.count, NumbersOf(outputs[o]) + begin);
-      }
+      write(piece, outputs);
     }
   });
+}
+
+}  // namespace
+
+void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs,
+                     FunctionRef<void(const NumberPiece&)> body) {
+  ForEachPiece(pool, inputs, outputs, body,
+               [](const NumberPiece& piece, std::span<const TensorView> written) {
+                 WriteToNearest(piece, written);
+               });
+}
+
+void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, const RoundingDraw& draw,
+                     FunctionRef<void(const NumberPiece&)> body) {
+  THIMBLE_CHECK(outputs.size() <= 2, "a word has random bits for two outputs");
+  ForEachPiece(pool, inputs, outputs, body,
+               [&](const NumberPiece& piece, std::span<const TensorView> written) {
+                 WriteAtRandom(draw, piece, written);
+               });
 }
 
 }  // namespace thimble

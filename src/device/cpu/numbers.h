@@ -9,6 +9,7 @@
 
 #include "thimble/base/function_ref.h"
 #include "thimble/tensor/number_pointer.h"
+#include "thimble/tensor/rounding_draw.h"
 
 namespace thimble {
 
@@ -18,6 +19,9 @@ class ThreadPool;
 void DecodeNumbers(ConstNumbers from, size_t count, float* to);
 // Rounds to the nearest, ties to even; from 65,520 on f16 becomes infinite.
 void EncodeNumbers(const float* from, size_t count, Numbers to);
+// Stochastic rounding (short_numbers.h) with 16 bits of each word, `shift` bits from its end.
+void EncodeNumbersAtRandom(const float* from, size_t count, const uint32_t* words, int shift,
+                           Numbers to);
 
 // The same for several rows, which begin `stride` numbers apart.
 struct NumberRows {
@@ -50,6 +54,10 @@ struct NumberPiece {
 // output may have the address of an input whose type has the same size.
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
+                     FunctionRef<void(const NumberPiece&)> body);
+// The same with stochastic rounding of at most two outputs.
+void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, const RoundingDraw& draw,
                      FunctionRef<void(const NumberPiece&)> body);
 
 }  // namespace thimble

@@ -5,6 +5,8 @@
 // mean and variance are (C), or (parts, C) from ghost batch norm, which splits the batch of
 // `samples` into nearly equal parts. Those are combined first: mean of means; mean of variances
 // plus variance of means, all weighted by samples. `count` is always that of the whole batch.
+//
+// A gradient_factor of 0 marks an update that is skipped: the statistics stay as they are.
 #include "thimble/ops/batch_norm_update/batch_norm_update.h"
 
 #include "thimble/base/nearly_equal_parts.h"
@@ -20,7 +22,13 @@ struct BatchNormUpdateReference {
     const double momentum = call.op.attributes.Float("momentum");
     const double count = static_cast<double>(call.op.attributes.Int("count"));
     const double unbias = count > 1 ? count / (count - 1) : 1;
+    const bool skipped = call.op.inputs.size() > kFactorInput && call.In(kFactorInput)[0] == T(0);
     for (int64_t c = 0; c < call.out_shape(0).elements(); ++c) {
+      if (skipped) {
+        call.Out(0)[c] = call.In(0)[c];
+        call.Out(1)[c] = call.In(1)[c];
+        continue;
+      }
       const Statistics<T> batch = OfBatch(call, c);
       call.Out(0)[c] = T(1 - momentum) * call.In(0)[c] + T(momentum) * batch.mean;
       call.Out(1)[c] = T(1 - momentum) * call.In(1)[c] + T(momentum * unbias) * batch.variance;
@@ -70,6 +78,9 @@ Result<std::vector<Shape>> BatchNormUpdateShapes(const OpCall& call) {
     THIMBLE_TRY(RequireAtLeast("samples", call.attributes.Int("samples"), mean[0]));
   }
   THIMBLE_TRY(RequireShape("variance", call.inputs[3], mean));
+  if (call.inputs.size() > kFactorInput) {
+    THIMBLE_TRY(RequireShape("gradient_factor", call.inputs[kFactorInput], Shape{1}));
+  }
   return std::vector<Shape>{running, running};
 }
 
@@ -89,6 +100,7 @@ OpDef Make_batch_norm_update() {
       .Input("running_variance", DType::kF32)
       .Input("mean", DType::kF32)
       .Input("variance", DType::kF32)
+      .OptionalInput("gradient_factor", DType::kF32)
       .Output("next_mean", DType::kF32)
       .Output("next_variance", DType::kF32)
       .Attribute("momentum", 0.1)

@@ -32,6 +32,7 @@ constexpr int kMaxRunningNorms = 51;
 
 struct RunningNorms {
   RunningNorm norms[kMaxRunningNorms];
+  const float* factor = nullptr;  // null: no update is skipped
 };
 static_assert(sizeof(RunningNorms) <= 4096);
 
@@ -60,6 +61,10 @@ RunningNorm MakeRunningNorm(const KernelCall& call) {
   norm.variance_share = static_cast<float>(momentum * unbias);
   if (call.in_shape(2).rank() == 2) SetParts(call, norm);
   return norm;
+}
+
+const float* FactorOf(const KernelCall& call) {
+  return call.inputs.size() > kFactorInput ? call.In<float>(kFactorInput) : nullptr;
 }
 
 // The channels of most layers in one round.
@@ -96,7 +101,13 @@ __device__ BatchStatistics StatisticsOfBatch(const RunningNorm& norm, int channe
 __global__ void __launch_bounds__(kRunningThreads)
     BatchNormUpdateKernel(const __grid_constant__ RunningNorms norms) {
   const RunningNorm norm = norms.norms[blockIdx.x];
+  const bool skipped = norms.factor != nullptr && *norms.factor == 0;
   for (int c = static_cast<int>(threadIdx.x); c < norm.channels; c += kRunningThreads) {
+    if (skipped) {
+      norm.next_mean[c] = norm.running_mean[c];
+      norm.next_variance[c] = norm.running_variance[c];
+      continue;
+    }
     const BatchStatistics batch = StatisticsOfBatch(norm, c);
     const float mean = norm.mean_share * batch.mean;
     const float variance = norm.variance_share * batch.variance;
@@ -112,9 +123,12 @@ void BatchNormUpdateCuda::Run(const KernelCall& call) { RunGroup({&call, 1}); }
 void BatchNormUpdateCuda::RunGroup(std::span<const KernelCall> calls) {
   RunningNorms norms;
   int count = 0;
-  for (const KernelCall& call : calls) {
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const KernelCall& call = calls[i];
     norms.norms[count++] = MakeRunningNorm(call);
-    if (count < kMaxRunningNorms && &call != &calls.back()) continue;
+    norms.factor = FactorOf(call);
+    const bool last = i + 1 == calls.size() || FactorOf(calls[i + 1]) != norms.factor;
+    if (count < kMaxRunningNorms && !last) continue;
     BatchNormUpdateKernel<<<static_cast<unsigned>(count), kRunningThreads, 0, call.stream>>>(norms);
     THIMBLE_CUDA_LAUNCHED();
     count = 0;

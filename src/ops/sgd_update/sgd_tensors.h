@@ -1,47 +1,67 @@
-// The tensors that one launch of sgd_update works on. The list is passed as a kernel argument, and
-// blocks look up their tensor in it.
+// The tensors that one launch of a kernel of sgd_update works on. The list is passed as a kernel
+// argument, and blocks look up their tensor in it.
 #pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "thimble/tensor/dtype.h"
 
 namespace thimble {
 
-// Settings shared by all tensors of a launch.
+// Settings shared by all tensors of a launch. Pointers are on the device, so that a captured launch
+// reads the current values; null if the op has no such input.
 struct SgdSettings {
-  const float* learning_rate =
-      nullptr;  // on the device, so that a captured launch reads the current value
+  const float* learning_rate = nullptr;
+  const int32_t* seen = nullptr;
+  const int32_t* update = nullptr;
+  const float* factor = nullptr;
+  std::array<uint32_t, 2> key = {};  // of stochastic rounding
+  uint32_t streams_from = 0;         // added to the stream of each tensor
+  uint32_t first_draw = 0;           // of the first element of the tensors
   float momentum = 0;
   float weight_decay = 0;
+  DType weight_type = DType::kF32;
+  DType gradient_type = DType::kF32;
+  DType momentum_type = DType::kF32;
+  DType next_weight_type = DType::kF32;
+  DType next_momentum_type = DType::kF32;
   bool nesterov = false;
+  bool stochastic = false;
   friend bool operator==(const SgdSettings&, const SgdSettings&) = default;
 };
 
-// All arrays: (elements). The next arrays may be the old ones; without momentum, two are null.
+// All arrays: (elements). The next arrays may be the old ones; those that an op does not have are
+// null.
 struct SgdTensor {
-  const float* weight = nullptr;
-  const float* gradient = nullptr;
-  const float* momentum = nullptr;
-  float* next_weight = nullptr;
-  float* next_momentum = nullptr;
+  const void* weight = nullptr;
+  const void* gradient = nullptr;
+  const void* momentum = nullptr;
+  void* next_weight = nullptr;
+  void* next_momentum = nullptr;
   int elements = 0;
   int first_block = 0;  // first block that works on it; set by Add
 };
 
 inline constexpr int kSgdThreads = 256;
-// Each thread works on four elements at once.
+// Each thread works on four elements at once. A multiple of the blocks of q8.
 inline constexpr int kSgdBlockElements = 4 * kSgdThreads;
 // All 80 tensors of a wrn-28-2, within the 4 KiB of kernel arguments that every GPU supports.
-inline constexpr int kMaxSgdTensors = 84;
+inline constexpr int kMaxSgdTensors = 80;
 
 struct SgdTensors {
   SgdTensor tensors[kMaxSgdTensors];
+  uint16_t streams[kMaxSgdTensors];
   SgdSettings settings;
   int num_tensors = 0;
   int num_blocks = 0;
 
   // Requires space in the list. Ignores empty tensors.
-  constexpr void Add(SgdTensor tensor) {
+  constexpr void Add(SgdTensor tensor, uint16_t stream = 0) {
     if (tensor.elements == 0) return;
     tensor.first_block = num_blocks;
     num_blocks += (tensor.elements - 1) / kSgdBlockElements + 1;
+    streams[num_tensors] = stream;
     tensors[num_tensors++] = tensor;
   }
   constexpr void Clear() { num_tensors = num_blocks = 0; }

@@ -1,37 +1,72 @@
-// Kernels of sgd_update and sgd_update_plain: one pass, limited by memory bandwidth.
+// Kernels of sgd_update, sgd_update_plain, sgd_gather and sgd_apply: one pass, limited by memory
+// bandwidth.
 #pragma once
 
+#include <cstddef>
 #include <span>
 
 #include "thimble/graph/kernel.h"
+#include "thimble/tensor/rounding_draw.h"
 
 namespace thimble {
 
-// The factors used by the CPU kernels.
-struct SgdConstants {
-  float learning_rate;
-  float momentum;
-  float weight_decay;
-  bool nesterov;
+// Where an op has the inputs that its kernels treat alike. The optional ones come last.
+struct SgdInputs {
+  size_t arrays = 0;  // inputs [0, arrays) have one shape
+  size_t update = 0;  // optional: number of the update
+  size_t factor = 0;  // optional: multiplies gradients; 0: the update is skipped
 };
+inline constexpr SgdInputs kSgdUpdateInputs{.arrays = 3, .update = 4, .factor = 5};
+inline constexpr SgdInputs kSgdPlainInputs{.arrays = 2, .update = 3, .factor = 4};
+inline constexpr SgdInputs kSgdGatherInputs{.arrays = 3, .update = 4, .factor = 5};
+inline constexpr SgdInputs kSgdApplyInputs{.arrays = 2, .update = 3, .factor = 4};
+
+// Whether results that are stored in fewer than 32 bits are rounded at random.
+inline bool RoundsAtRandom(const Attributes& attributes) {
+  return attributes.Int("stochastic") != 0;
+}
+// The draws of a node; `update` and `occasion` are data.
+inline RoundingDraw DrawOf(const Attributes& attributes) {
+  const auto seed = static_cast<uint64_t>(attributes.Int("seed"));
+  return {.source = RandomSource(seed, RandomPurpose::kRounding),
+          .tensor = static_cast<uint32_t>(attributes.Int("stream"))};
+}
 
 struct SgdUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
-
 struct SgdUpdatePlainCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+struct SgdGatherCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+struct SgdApplyCpu {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
 
 // All tensors of a network in one launch.
 struct SgdUpdateCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };
-
 struct SgdUpdatePlainCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+  static void RunGroup(std::span<const KernelCall> calls);
+};
+struct SgdGatherCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+  static void RunGroup(std::span<const KernelCall> calls);
+};
+struct SgdApplyCuda {
+  static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };

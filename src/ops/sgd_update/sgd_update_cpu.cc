@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include "thimble/device/cpu/numbers.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
 
@@ -8,6 +10,23 @@
 
 #include "thimble/device/cpu/simd_loops-inl.h"
 
+#ifndef THIMBLE_OPS_SGD_UPDATE_CPU_ONCE_
+#define THIMBLE_OPS_SGD_UPDATE_CPU_ONCE_
+namespace thimble {
+namespace {
+
+struct SgdConstants {
+  float learning_rate = 0;
+  float momentum = 0;
+  float weight_decay = 0;
+  float factor = 1;  // of the gradient
+  bool nesterov = false;
+};
+
+}  // namespace
+}  // namespace thimble
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
 namespace HWY_NAMESPACE {
@@ -15,30 +34,71 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// All arrays: (count). The next arrays may be the old ones.
-void SgdUpdate(const SgdConstants& constants, const float* weight, const float* gradient,
-               const float* momentum, float* next_weight, float* next_momentum, size_t count) {
-  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
-    const auto old_weight = hn::LoadU(tag, weight + i);
+// factor * gradient + weight_decay * weight.
+template <class Tag>
+HWY_INLINE hn::Vec<Tag> Slope(Tag tag, const SgdConstants& constants, hn::Vec<Tag> weight,
+                              const float* gradient) {
+  const auto scaled = hn::Mul(hn::Set(tag, constants.factor), hn::LoadU(tag, gradient));
+  return hn::MulAdd(hn::Set(tag, constants.weight_decay), weight, scaled);
+}
+
+// Inputs and outputs are in the order of the op. The next arrays may be the old ones.
+void SgdUpdate(const SgdConstants& constants, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto weight = hn::LoadU(tag, piece.in[0] + i);
     const auto factor = hn::Set(tag, constants.momentum);
-    const auto slope =
-        hn::MulAdd(hn::Set(tag, constants.weight_decay), old_weight, hn::LoadU(tag, gradient + i));
-    const auto gathered = hn::MulAdd(factor, hn::LoadU(tag, momentum + i), slope);
+    const auto slope = Slope(tag, constants, weight, piece.in[1] + i);
+    const auto gathered = hn::MulAdd(factor, hn::LoadU(tag, piece.in[2] + i), slope);
     const auto step = constants.nesterov ? hn::MulAdd(factor, gathered, slope) : gathered;
     const auto rate = hn::Set(tag, constants.learning_rate);
-    hn::StoreU(hn::NegMulAdd(rate, step, old_weight), tag, next_weight + i);
-    hn::StoreU(gathered, tag, next_momentum + i);
+    hn::StoreU(hn::NegMulAdd(rate, step, weight), tag, piece.out[0] + i);
+    hn::StoreU(gathered, tag, piece.out[1] + i);
   });
 }
 
-void SgdUpdatePlain(const SgdConstants& constants, const float* weight, const float* gradient,
-                    float* next_weight, size_t count) {
-  ForEachVector(count, [=](auto tag, size_t i) HWY_ATTR {
-    const auto old_weight = hn::LoadU(tag, weight + i);
-    const auto slope =
-        hn::MulAdd(hn::Set(tag, constants.weight_decay), old_weight, hn::LoadU(tag, gradient + i));
+void SgdUpdatePlain(const SgdConstants& constants, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto weight = hn::LoadU(tag, piece.in[0] + i);
+    const auto slope = Slope(tag, constants, weight, piece.in[1] + i);
     const auto rate = hn::Set(tag, constants.learning_rate);
-    hn::StoreU(hn::NegMulAdd(rate, slope, old_weight), tag, next_weight + i);
+    hn::StoreU(hn::NegMulAdd(rate, slope, weight), tag, piece.out[0] + i);
+  });
+}
+
+// The first part: the momentum that sgd_update would have with this part's gradient.
+void SgdGatherFirst(const SgdConstants& constants, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto slope = Slope(tag, constants, hn::LoadU(tag, piece.in[0] + i), piece.in[1] + i);
+    const auto factor = hn::Set(tag, constants.momentum);
+    hn::StoreU(hn::MulAdd(factor, hn::LoadU(tag, piece.in[2] + i), slope), tag, piece.out[0] + i);
+  });
+}
+
+// The same without a gradient.
+void SgdDecay(const SgdConstants& constants, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto weight = hn::LoadU(tag, piece.in[0] + i);
+    const auto slope = hn::Mul(hn::Set(tag, constants.weight_decay), weight);
+    const auto factor = hn::Set(tag, constants.momentum);
+    hn::StoreU(hn::MulAdd(factor, hn::LoadU(tag, piece.in[2] + i), slope), tag, piece.out[0] + i);
+  });
+}
+
+void SgdGatherMore(const SgdConstants& constants, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto factor = hn::Set(tag, constants.factor);
+    const auto gradient = hn::LoadU(tag, piece.in[1] + i);
+    hn::StoreU(hn::MulAdd(factor, gradient, hn::LoadU(tag, piece.in[2] + i)), tag,
+               piece.out[0] + i);
+  });
+}
+
+void SgdApply(const SgdConstants& constants, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto rate = hn::Set(tag, constants.learning_rate);
+    const auto momentum = hn::LoadU(tag, piece.in[1] + i);
+    hn::StoreU(hn::NegMulAdd(rate, momentum, hn::LoadU(tag, piece.in[0] + i)), tag,
+               piece.out[0] + i);
   });
 }
 
@@ -52,24 +112,90 @@ namespace thimble {
 
 HWY_EXPORT(SgdUpdate);
 HWY_EXPORT(SgdUpdatePlain);
+HWY_EXPORT(SgdGatherFirst);
+HWY_EXPORT(SgdDecay);
+HWY_EXPORT(SgdGatherMore);
+HWY_EXPORT(SgdApply);
+
+namespace {
+
+float FactorOf(const KernelCall& call, const SgdInputs& where) {
+  return call.inputs.size() > where.factor ? call.In<float>(where.factor)[0] : 1.0F;
+}
+
+float Attribute(const KernelCall& call, std::string_view name) {
+  return static_cast<float>(call.attributes.Float(name));
+}
+
+// Calls body for pieces of the arrays; rounds results as the node asks for.
+void ForEachPiece(const KernelCall& call, const SgdInputs& where, uint32_t occasion,
+                  FunctionRef<void(const NumberPiece&)> body) {
+  const auto arrays = call.inputs.first(where.arrays);
+  if (!RoundsAtRandom(call.attributes)) {
+    return ParallelNumbers(call.pool, arrays, call.outputs, body);
+  }
+  RoundingDraw draw = DrawOf(call.attributes);
+  draw.update = static_cast<uint32_t>(call.In<int32_t>(where.update)[0]);
+  draw.occasion = occasion;
+  ParallelNumbers(call.pool, arrays, call.outputs, draw, body);
+}
+
+// The result of a skipped update: the stored bytes as they were, if both have one type.
+void CopyStored(const KernelCall& call, size_t input, size_t output) {
+  const TensorView& from = call.inputs[input];
+  const TensorView& to = call.outputs[output];
+  if (from.dtype == to.dtype) {
+    if (from.data != to.data) std::memcpy(to.data, from.data, from.size_bytes());
+    return;
+  }
+  ParallelNumbers(call.pool, {&from, 1}, {&to, 1}, [](const NumberPiece& piece) {
+    std::memcpy(piece.out[0], piece.in[0], piece.count * sizeof(float));
+  });
+}
+
+}  // namespace
 
 void SgdUpdateCpu::Run(const KernelCall& call) {
-  const SgdConstants constants{call.In<float>(3)[0],
-                               static_cast<float>(call.attributes.Float("momentum")),
-                               static_cast<float>(call.attributes.Float("weight_decay")),
+  const SgdConstants constants{call.In<float>(3)[0], Attribute(call, "momentum"),
+                               Attribute(call, "weight_decay"), FactorOf(call, kSgdUpdateInputs),
                                call.attributes.Int("nesterov") != 0};
-  ParallelNumbers(call.pool, call.inputs.first(3), call.outputs, [&](const NumberPiece& piece) {
-    HWY_DYNAMIC_DISPATCH(SgdUpdate)
-    (constants, piece.in[0], piece.in[1], piece.in[2], piece.out[0], piece.out[1], piece.count);
+  if (constants.factor == 0) {
+    CopyStored(call, 0, 0);
+    return CopyStored(call, 2, 1);
+  }
+  ForEachPiece(call, kSgdUpdateInputs, 0, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(SgdUpdate)(constants, piece);
   });
 }
 
 void SgdUpdatePlainCpu::Run(const KernelCall& call) {
-  const SgdConstants constants{call.In<float>(2)[0], 0.0F,
-                               static_cast<float>(call.attributes.Float("weight_decay")), false};
-  ParallelNumbers(call.pool, call.inputs.first(2), call.outputs, [&](const NumberPiece& piece) {
-    HWY_DYNAMIC_DISPATCH(SgdUpdatePlain)
-    (constants, piece.in[0], piece.in[1], piece.out[0], piece.count);
+  const SgdConstants constants{.learning_rate = call.In<float>(2)[0],
+                               .weight_decay = Attribute(call, "weight_decay"),
+                               .factor = FactorOf(call, kSgdPlainInputs)};
+  if (constants.factor == 0) return CopyStored(call, 0, 0);
+  ForEachPiece(call, kSgdPlainInputs, 0, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(SgdUpdatePlain)(constants, piece);
+  });
+}
+
+void SgdGatherCpu::Run(const KernelCall& call) {
+  const SgdConstants constants{.momentum = Attribute(call, "momentum"),
+                               .weight_decay = Attribute(call, "weight_decay"),
+                               .factor = FactorOf(call, kSgdGatherInputs)};
+  const auto seen = static_cast<uint32_t>(call.In<int32_t>(3)[0]);
+  const bool skipped = constants.factor == 0;
+  if (skipped && seen != 0) return CopyStored(call, 2, 0);
+  ForEachPiece(call, kSgdGatherInputs, seen + 1, [&](const NumberPiece& piece) {
+    if (seen != 0) return HWY_DYNAMIC_DISPATCH(SgdGatherMore)(constants, piece);
+    if (skipped) return HWY_DYNAMIC_DISPATCH(SgdDecay)(constants, piece);
+    HWY_DYNAMIC_DISPATCH(SgdGatherFirst)(constants, piece);
+  });
+}
+
+void SgdApplyCpu::Run(const KernelCall& call) {
+  const SgdConstants constants{.learning_rate = call.In<float>(2)[0]};
+  ForEachPiece(call, kSgdApplyInputs, 0, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
   });
 }
 

@@ -2,26 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <numeric>
-#include <optional>
+#include "thimble/program/precision/storage_types.h"
 
 namespace thimble {
 namespace {
 
-constexpr const char* kPlain = "fp32";
-
-std::optional<DType> TypeOf(std::string_view value) {
-  if (value == "fp16") return DType::kF16;
-  if (value == "bf16") return DType::kBF16;
-  return std::nullopt;
+std::string LossyUnless(bool same) {
+  return std::string(Name(same ? Exactness::kSameBits : Exactness::kLossy));
 }
 
 const Lever& PrecisionLever() {
+  constexpr const char* kPlain = "fp32";
   static const Lever lever{
       .name = "precision",
-      .takes = "fp32|fp16|bf16",
-      .help = "type in which weights, optimizer state, activations and gradients are stored",
+      .takes = "fp32|fp16|bf16|mixed16",
+      .help = "type in which numbers are stored; mixed16: fp16 with weights and optimizer in fp32",
       .what = "store numbers in 16 bits",
       .plain = kPlain,
       .decides_results = true,
@@ -32,45 +27,43 @@ const Lever& PrecisionLever() {
           },
       .exactness =
           [](const Graph&, const LeverSetting& setting) {
-            const bool lossy = setting.value != kPlain;
-            return std::string(Name(lossy ? Exactness::kLossy : Exactness::kSameBits));
+            return LossyUnless(setting.value == kPlain);
           }};
   return lever;
 }
 
-// The values of all graphs in sets that must have one type: the versions of a persistent value, in
-// all graphs.
-class SameTypeSets {
- public:
-  explicit SameTypeSets(const std::vector<NamedGraph>& graphs) {
-    for (const NamedGraph& named : graphs) {
-      first_.push_back(parents_.size());
-      for (const Value& value : named.graph.values) {
-        parents_.push_back(parents_.size());
-        if (!IsPersistent(value.role)) continue;
-        const auto [known, is_new] = named_.emplace(value.name, parents_.back());
-        if (!is_new) Join(known->second, parents_.back());
-      }
-      for (const Carry& carry : named.graph.carries) {
-        Join(first_.back() + carry.from.index(), first_.back() + carry.to.index());
-      }
-    }
-  }
+const Lever& StoreLever() {
+  static const Lever lever{
+      .name = "store",
+      .takes = "CATEGORY=TYPE[,...]",
+      .help =
+          "type of one category: model, optimizer, gradients, activations or "
+          "activation-gradients as fp32, fp16 or bf16; optimizer also as q8 (8 bits)",
+      .what = "store single categories in other types",
+      .decides_results = true,
+      .check =
+          [](std::string_view value) {
+            StorageTypes types;
+            return ParseStore(value, types);
+          },
+      .exactness = [](const Graph&,
+                      const LeverSetting& setting) { return LossyUnless(setting.value.empty()); }};
+  return lever;
+}
 
-  size_t SetOf(size_t graph, ValueId value) { return Root(first_[graph] + value.index()); }
-  size_t size() const { return parents_.size(); }
-
- private:
-  size_t Root(size_t index) {
-    while (parents_[index] != index) index = parents_[index] = parents_[parents_[index]];
-    return index;
-  }
-  void Join(size_t a, size_t b) { parents_[Root(b)] = Root(a); }
-
-  std::vector<size_t> first_;  // by graph
-  std::vector<size_t> parents_;
-  std::map<std::string, size_t> named_;
-};
+const Lever& RoundingLever() {
+  static const Lever lever{
+      .name = "stochastic-rounding",
+      .takes = "on|off",
+      .help =
+          "round weights and momentum of fewer than 32 bits at random, so that small updates "
+          "are not lost",
+      .what = "round updates at random",
+      .plain = "on",
+      .decides_results = true,
+      .training_only = true};
+  return lever;
+}
 
 class Precision final : public Technique {
  public:
@@ -78,40 +71,66 @@ class Precision final : public Technique {
     return {.name = "precision", .exactness = Exactness::kLossy, .what = PrecisionLever().what};
   }
   const Lever* lever() const override { return &PrecisionLever(); }
-
+  Result<std::string> ChangeUpdate(const std::string& value, bool /*in_parts*/,
+                                   UpdateSpec& update) const override {
+    THIMBLE_ASSIGN_OR_RETURN(const StorageTypes types, ParsePrecision(value));
+    update.stochastic_rounding = HasShortState(types);
+    return std::string();
+  }
   Result<std::string> ChangeProgram(const std::string& value, const OpRegistry& ops,
                                     std::vector<NamedGraph>& graphs) const override {
-    const std::optional<DType> type = TypeOf(value);
-    if (!type) return std::string();
-    SameTypeSets sets(graphs);
-    std::vector<bool> needs_f32(sets.size(), false);
-    for (size_t g = 0; g < graphs.size(); ++g) {
-      const Graph& graph = graphs[g].graph;
-      for (size_t v = 0; v < graph.values.size(); ++v) {
-        if (graph.values[v].role == Role::kInput) needs_f32[sets.SetOf(g, ValueId(v))] = true;
-      }
-      for (const Node& node : graph.nodes) {
-        const OpDef& op = ops.Get(node.op);
-        for (size_t i = 0; i < node.inputs.size(); ++i) {
-          if (!op.inputs()[i].is_number) needs_f32[sets.SetOf(g, node.inputs[i])] = true;
-        }
-        for (size_t o = 0; o < node.outputs.size(); ++o) {
-          if (!op.outputs()[o].is_number) needs_f32[sets.SetOf(g, node.outputs[o])] = true;
-        }
-      }
-    }
-    for (size_t g = 0; g < graphs.size(); ++g) {
-      std::vector<Value>& values = graphs[g].graph.values;
-      for (size_t v = 0; v < values.size(); ++v) {
-        if (!needs_f32[sets.SetOf(g, ValueId(v))]) values[v].dtype = *type;
-      }
-    }
-    return fmt::format("numbers in {}; statistics, softmax and loss in f32", Name(*type));
+    THIMBLE_ASSIGN_OR_RETURN(const StorageTypes types, ParsePrecision(value));
+    StoreAs(types, ops, graphs);
+    return Describe(types) + "; statistics, softmax and loss fp32";
+  }
+};
+
+class Store final : public Technique {
+ public:
+  TechniqueInfo Info() const override {
+    return {.name = "store", .exactness = Exactness::kLossy, .what = StoreLever().what};
+  }
+  const Lever* lever() const override { return &StoreLever(); }
+  Result<std::string> ChangeUpdate(const std::string& value, bool /*in_parts*/,
+                                   UpdateSpec& update) const override {
+    StorageTypes types;
+    THIMBLE_TRY(ParseStore(value, types));
+    update.stochastic_rounding |= HasShortState(types);
+    return std::string();
+  }
+  Result<std::string> ChangeProgram(const std::string& value, const OpRegistry& ops,
+                                    std::vector<NamedGraph>& graphs) const override {
+    StorageTypes types;
+    THIMBLE_TRY(ParseStore(value, types));
+    StoreAs(types, ops, graphs);
+    return Describe(types);
+  }
+};
+
+// Only asked for where it is switched off.
+class StochasticRounding final : public Technique {
+ public:
+  TechniqueInfo Info() const override {
+    return {.name = "stochastic-rounding",
+            .exactness = Exactness::kLossy,
+            .what = RoundingLever().what,
+            .saves_bytes = false};
+  }
+  const Lever* lever() const override { return &RoundingLever(); }
+  Result<std::string> ChangeUpdate(const std::string& /*value*/, bool /*in_parts*/,
+                                   UpdateSpec& update) const override {
+    if (!update.stochastic_rounding) return std::string();
+    update.stochastic_rounding = false;
+    return std::string("updates are rounded to the nearest");
   }
 };
 
 }  // namespace
 
 std::unique_ptr<const Technique> MakePrecision() { return std::make_unique<Precision>(); }
+std::unique_ptr<const Technique> MakeStore() { return std::make_unique<Store>(); }
+std::unique_ptr<const Technique> MakeStochasticRounding() {
+  return std::make_unique<StochasticRounding>();
+}
 
 }  // namespace thimble

@@ -1,5 +1,6 @@
-// Precision: numbers in 16 bits. Every value that only ports for numbers touch is stored in the
-// requested type; statistics of norms, softmax and loss say that they need f32.
+// The technique `precision`: numbers are stored in fewer than 32 bits; statistics of norms, softmax
+// and the loss stay f32, and so does all arithmetic. The technique `store` does the same for single
+// categories. `stochastic-rounding` can be switched off to show what it is good for.
 #pragma once
 
 #include <memory>
@@ -9,5 +10,7 @@
 namespace thimble {
 
 std::unique_ptr<const Technique> MakePrecision();
+std::unique_ptr<const Technique> MakeStore();
+std::unique_ptr<const Technique> MakeStochasticRounding();
 
 }  // namespace thimble

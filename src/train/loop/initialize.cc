@@ -46,10 +46,10 @@ Names FilterNames(const Executor& executor) {
   Names filters;
   for (const Plan& plan : executor.program().plans) {
     for (const Node& node : plan.graph.nodes) {
-      const std::vector<OpPort>& ports = executor.ops().Get(node.op).inputs();
+      const OpDef& op = executor.ops().Get(node.op);
       for (size_t input = 0; input < node.inputs.size(); ++input) {
         const Value& value = plan.graph.value(node.inputs[input]);
-        if (ports[input].is_filter && IsPersistent(value.role)) filters.insert(value.name);
+        if (op.InputPort(input).is_filter && IsPersistent(value.role)) filters.insert(value.name);
       }
     }
   }
@@ -88,7 +88,9 @@ void InitializeResidents(Executor& executor, const std::vector<InitRule>& inits,
     views.emplace(tensor.name, tensor.view);
   }
   for (size_t tensor = 0; tensor < inits.size(); ++tensor) {
-    Draw(inits[tensor], source, static_cast<uint32_t>(tensor), views.at(inits[tensor].name));
+    const auto found = views.find(inits[tensor].name);
+    THIMBLE_CHECK(found != views.end(), "no tensor '{}'", inits[tensor].name);
+    Draw(inits[tensor], source, static_cast<uint32_t>(tensor), found->second);
   }
   executor.StoreResidents();
 }
@@ -104,10 +106,11 @@ std::vector<StoredTensor> PersistentTensors(const Executor& executor, bool with_
       if (value.role == Role::kState && !with_state) continue;
       if (value.role == Role::kAccumulator) continue;
       if (!seen.insert(value.name).second) continue;
-      tensors.push_back(
-          {value.name,
-           {executor.ResidentBytes(value.name).data(), value.dtype, value.shape},
-           filters.contains(value.name) ? FileLayout::kOhwiToOihw : FileLayout::kAsStored});
+      tensors.push_back({value.name,
+                         {executor.ResidentBytes(value.name).data(), value.dtype, value.shape},
+                         filters.contains(value.name) && value.dtype != DType::kQ8
+                             ? FileLayout::kOhwiToOihw
+                             : FileLayout::kAsStored});
     }
   }
   return tensors;

@@ -23,8 +23,11 @@ PlanPorts PortsOf(const Executor& executor, size_t plan) {
           .epoch = FindView(executor, plan, kEpochInput),
           .seen = FindView(executor, plan, kSeenInput),
           .learning_rate = FindView(executor, plan, kLearningRateInput),
+          .loss_weight = FindView(executor, plan, kLossWeightInput),
+          .update = FindView(executor, plan, kUpdateInput),
           .loss = FindView(executor, plan, kLossOutput),
-          .correct = FindView(executor, plan, kCorrectOutput)};
+          .correct = FindView(executor, plan, kCorrectOutput),
+          .loss_scale = FindView(executor, plan, kLossScaleState)};
 }
 
 }  // namespace
@@ -86,9 +89,13 @@ void RunQueue::Launch() {
   executor_.Run(plan_);
   slot.loss = 0;
   slot.correct = 0;
+  slot.loss_scale = {};
   if (ports.loss.data != nullptr) {
     executor_.Read(ports.loss, std::as_writable_bytes(std::span(&slot.loss, 1)));
     executor_.Read(ports.correct, std::as_writable_bytes(std::span(&slot.correct, 1)));
+  }
+  if (ports.loss_scale.data != nullptr) {
+    executor_.Read(ports.loss_scale, std::as_writable_bytes(std::span(&slot.loss_scale, 1)));
   }
   runs_[static_cast<size_t>(launched_) % max_runs_] = {executor_.last_run_was_audited(),
                                                        executor_.device().Mark()};
@@ -101,7 +108,7 @@ FinishedRun RunQueue::Collect() {
   executor_.device().Wait(run.mark);
   const Slot& slot = SlotOf(collected_);
   ++collected_;
-  return {static_cast<double>(slot.loss), slot.correct, run.audited};
+  return {static_cast<double>(slot.loss), slot.correct, run.audited, slot.loss_scale};
 }
 
 }  // namespace thimble

@@ -23,8 +23,9 @@
 namespace thimble {
 
 // The inputs and outputs of one plan; without data if the plan has no such value. Evaluation has no
-// learning rate, an update has nothing else; `samples` and `epoch` exist if there are random draws
-// (augmentation, dropout), `seen` if batches are trained in parts.
+// learning rate, an update has little else; `samples` and `epoch` exist if there are random draws
+// (augmentation, dropout), `seen` if batches are trained in parts, `update` and `loss_scale` if
+// updates need them.
 struct PlanPorts {
   TensorView images;
   TensorView labels;
@@ -32,14 +33,26 @@ struct PlanPorts {
   TensorView epoch;
   TensorView seen;
   TensorView learning_rate;
+  TensorView loss_weight;
+  TensorView update;
   TensorView loss;
   TensorView correct;
+  TensorView loss_scale;  // state, read after the run
+};
+
+// The state of loss scaling after a run; all 0 if there is none.
+struct LossScaleState {
+  float scale = 0;
+  float good_updates = 0;
+  float skipped = 0;  // updates with a gradient that was not finite
+  float not_finite = 0;
 };
 
 struct FinishedRun {
   double loss = 0;  // this and `correct` are 0 if the plan has no such output
   int64_t correct = 0;
   bool audited = false;
+  LossScaleState loss_scale = {};
 };
 
 class RunQueue {
@@ -56,7 +69,7 @@ class RunQueue {
 
   // Prepares a run. Requires that the queue is not full.
   const PlanPorts& Begin(size_t plan);
-  // Writes an input that is a single number; at most six per run.
+  // Writes an input that is a single number; at most eight per run.
   template <class T>
   void Set(const TensorView& input, T number) {
     static_assert(sizeof(T) == sizeof(Word));
@@ -74,9 +87,10 @@ class RunQueue {
   using Word = uint32_t;
   // In host memory that the device can access; followed by the buffer for samples.
   struct Slot {
-    std::array<Word, 6> numbers;  // what Set wrote
+    std::array<Word, 8> numbers;  // what Set wrote
     float loss;
     int32_t correct;
+    LossScaleState loss_scale;
   };
   struct Launched {
     bool audited = false;

@@ -36,19 +36,25 @@ Result<void> StepQueue::LaunchPart(int64_t part, double learning_rate) {
                                       : program_.TrainPlan(now.batch));
   THIMBLE_TRY(feed_.Next(part, ports.images, ports.labels));
   WriteDraws(ports, part);
-  if (program_.in_parts()) {
-    runs_.Set(ports.seen, static_cast<int32_t>(now.seen));
-  } else {
-    runs_.Set(ports.learning_rate, static_cast<float>(learning_rate));
-  }
+  runs_.Set(ports.loss_weight, static_cast<float>(static_cast<double>(now.range.count) /
+                                                  static_cast<double>(now.batch)));
+  if (program_.in_parts()) runs_.Set(ports.seen, static_cast<int32_t>(now.seen));
+  WriteUpdateNumbers(ports, learning_rate);
   runs_.Launch();
   return {};
 }
 
 void StepQueue::LaunchUpdate(int64_t batch_samples, double learning_rate) {
   const PlanPorts& ports = runs_.Begin(program_.UpdatePlan(batch_samples));
-  runs_.Set(ports.learning_rate, static_cast<float>(learning_rate));
+  WriteUpdateNumbers(ports, learning_rate);
   runs_.Launch();
+}
+
+void StepQueue::WriteUpdateNumbers(const PlanPorts& ports, double learning_rate) {
+  if (ports.learning_rate.data != nullptr) {
+    runs_.Set(ports.learning_rate, static_cast<float>(learning_rate));
+  }
+  if (ports.update.data != nullptr) runs_.Set(ports.update, static_cast<int32_t>(launched_));
 }
 
 void StepQueue::WriteDraws(const PlanPorts& ports, int64_t part) {
@@ -70,7 +76,9 @@ FinishedRun StepQueue::Collect() {
     sum.correct += run.correct;
     sum.audited |= run.audited;
   }
-  sum.audited |= runs_.Collect().audited;  // the update
+  const FinishedRun update = runs_.Collect();
+  sum.audited |= update.audited;
+  sum.loss_scale = update.loss_scale;
   return sum;
 }
 

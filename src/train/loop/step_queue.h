@@ -45,6 +45,8 @@ class StepQueue {
  private:
   Result<void> LaunchPart(int64_t part, double learning_rate);
   void LaunchUpdate(int64_t batch_samples, double learning_rate);
+  // Writes the inputs of an update, those that the plan has.
+  void WriteUpdateNumbers(const PlanPorts& ports, double learning_rate);
   // Writes the inputs of random draws (augmentation, dropout).
   void WriteDraws(const PlanPorts& ports, int64_t part);
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <optional>
@@ -15,8 +16,10 @@
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/loop/evaluate.h"
 #include "thimble/train/loop/initialize.h"
+#include "thimble/train/loop/loss_scale_watch.h"
 #include "thimble/train/loop/publish_summary.h"
 #include "thimble/train/loop/run_measurements.h"
+#include "thimble/train/loop/run_target.h"
 #include "thimble/train/loop/step_clock.h"
 #include "thimble/train/loop/step_queue.h"
 #include "thimble/train/loop/stop_signal.h"
@@ -58,9 +61,6 @@ class Trainer {
   }
 
  private:
-  // Determines the last bits of results: the CPU's SIMD target, or the device with its precision.
-  std::string Target() const;
-  Result<void> ChooseTarget();
   Result<void> Prepare();
   // Opens the run folder and, if it contains a run, checks that it can be resumed.
   Result<void> OpenFolder();
@@ -83,7 +83,8 @@ class Trainer {
   // Called before tensors are saved, so that diverged weights never replace a good file.
   Result<void> CheckTensors();
   Error Diverged(const std::string& what) const;
-  Result<void> LogStep(double loss, double learning_rate);
+  // A line of metrics, if one is due or `always`.
+  Result<void> LogStep(double loss, double learning_rate, bool always);
   Result<void> SaveCheckpointNow();
   Result<void> SaveWeights(const std::string& name);
   Result<TrainSummary> Finish();
@@ -121,6 +122,7 @@ class Trainer {
   RunSettings settings_;
   std::unique_ptr<Executor> executor_;
   std::optional<StepQueue> queue_;
+  std::optional<LossScaleWatch> loss_scale_;
   Schedule schedule_;
   ScheduleSpan schedule_span_;
   RunState state_;                  // after the last step whose results are known
@@ -133,31 +135,11 @@ class Trainer {
   StepClock step_clock_;       // of this session
 };
 
-std::string Trainer::Target() const {
-  if (DeviceOf(config_) == DeviceKind::kCpu) return ActiveSimdTarget();
-  return fmt::format("{}-{}", config_.device, ResolvedMath(config_));
-}
-
-// The target determines the last bits of results: a resumed run keeps its target, which is set
-// before everything else. (Plans do not depend on it: scratch is sized for the largest tile.)
-Result<void> Trainer::ChooseTarget() {
-  THIMBLE_TRY(PinSimdTarget(config_.simd));
-  if (!config_.resume || config_.out.empty()) return {};
-  THIMBLE_ASSIGN_OR_RETURN(const std::optional<CheckpointInfo> checkpoint,
-                           ReadCheckpointInfo(CheckpointFolder(config_.out)));
-  if (!checkpoint || checkpoint->simd_target == Target()) return {};
-  const bool may_choose = DeviceOf(config_) == DeviceKind::kCpu && config_.simd == "auto";
-  if (may_choose && PinSimdTarget(checkpoint->simd_target).ok()) return {};
-  observer_.OnMessage(
-      fmt::format("the checkpoint was made with {}: continuing with {}, not bit for bit",
-                  checkpoint->simd_target, Target()));
-  return {};
-}
-
 Result<void> Trainer::Prepare() {
   THIMBLE_TRY(CheckConfig(config_));
   THIMBLE_TRY(CheckDevice(DeviceOf(config_)));
-  THIMBLE_TRY(ChooseTarget());
+  THIMBLE_ASSIGN_OR_RETURN(const std::string message, ChooseTarget(config_));
+  if (!message.empty()) observer_.OnMessage(message);
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
   THIMBLE_ASSIGN_OR_RETURN(
       data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
@@ -231,6 +213,7 @@ Result<void> Trainer::StartOrResume() {
   ReturnFreeMemory();  // of planning
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed);
+  InitializeLossScale(*executor_, program_.update);
   if (checkpoint_) {
     // Model files are compared by content; the name may have changed.
     if (!program_.model.file_text.empty()) program_.model.name = checkpoint_->model;
@@ -239,6 +222,7 @@ Result<void> Trainer::StartOrResume() {
     THIMBLE_TRY(LoadWeights(config_.init, PersistentTensors(*executor_, false)));
   }
   executor_->StoreResidents();
+  loss_scale_.emplace(*executor_, program_.update);
   return StartFiles();
 }
 
@@ -322,12 +306,17 @@ Result<void> Trainer::Collect() {
   const int64_t count = batches_->CountAt(state_.step);
   const double rate = Rate(state_.step);
   step_clock_.End(count, run.audited);
-  THIMBLE_TRY(CheckFinite("loss", run.loss));
-  state_.loss_sum += run.loss * static_cast<double>(count);
-  state_.correct += run.correct;
-  state_.samples += count;
+  THIMBLE_ASSIGN_OR_RETURN(const LossScaleWatch::Change change,
+                           loss_scale_->After(state_.step + 1, run.loss_scale));
+  // A skipped update has left everything as it was; its loss does not count if it is not finite.
+  if (!change.skipped) THIMBLE_TRY(CheckFinite("loss", run.loss));
+  if (std::isfinite(run.loss)) {
+    state_.loss_sum += run.loss * static_cast<double>(count);
+    state_.correct += run.correct;
+    state_.samples += count;
+  }
   ++state_.step;
-  return LogStep(run.loss, rate);
+  return LogStep(run.loss, rate, change.any);
 }
 
 Result<void> Trainer::CheckFinite(const char* what, double loss) {
@@ -362,17 +351,23 @@ Error Trainer::Diverged(const std::string& what) const {
                   what, kept));
 }
 
-Result<void> Trainer::LogStep(double loss, double learning_rate) {
-  const auto samples = static_cast<double>(state_.samples);
+Result<void> Trainer::LogStep(double loss, double learning_rate, bool always) {
+  const auto samples = static_cast<double>(std::max<int64_t>(state_.samples, 1));
   observer_.OnStep({state_.step, schedule_span_.num_steps, schedule_span_.steps_per_epoch,
                     state_.loss_sum / samples, static_cast<double>(state_.correct) / samples,
-                    learning_rate, step_clock_.samples_per_second(), program_.program.arena_bytes});
-  if (state_.step % config_.log_every != 0) return {};
-  return metrics_->Append(StepMetrics(state_.step, loss, learning_rate));
+                    learning_rate, step_clock_.samples_per_second(), program_.program.arena_bytes,
+                    loss_scale_->scale()});
+  if (!always && state_.step % config_.log_every != 0) return {};
+  StepReport report{.step = state_.step, .loss = loss, .learning_rate = learning_rate};
+  loss_scale_->AddTo(report);
+  return metrics_->Append(StepMetrics(report));
 }
 
 Result<void> Trainer::EndEpoch() {
   THIMBLE_TRY(CheckTensors());
+  if (state_.samples == 0) {
+    return Diverged(fmt::format("no loss of epoch {} is finite", epoch()));
+  }
   state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
   state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
   // If --steps ends the run within an epoch, the sums are needed to extend it later.
@@ -422,7 +417,7 @@ Result<void> Trainer::SaveCheckpointNow() {
   CheckpointInfo info;
   info.model = program_.model.name;
   info.step = state_.step;
-  info.simd_target = Target();
+  info.simd_target = RunTarget(config_);
   info.settings_json = ToJson(settings_);
   info.progress_json = ToJson(state_);
   THIMBLE_TRY(CheckTensors());
@@ -453,6 +448,7 @@ TrainSummary Trainer::Summarize() const {
   summary.plain_arena_bytes = plain_arena_bytes_;
   summary.lower_bound_bytes = static_cast<int64_t>(program_.main_plan().lower_bound_bytes);
   summary.math = ResolvedMath(config_);
+  loss_scale_->AddTo(summary);
   summary.simd = ActiveSimdTarget();
   summary.metrics_bytes = metrics_->size_bytes();
   summary.metrics_checksum = metrics_->checksum();

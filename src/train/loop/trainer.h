@@ -22,6 +22,7 @@ struct Progress {
   double learning_rate = 0;
   double images_per_second = 0;
   size_t arena_bytes = 0;
+  double loss_scale = 0;  // 0: the loss is not scaled
 };
 
 // Receives the events of a run.

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "thimble/device/device_kind.h"
-#include "thimble/grad/training_graph.h"
+#include "thimble/grad/update_spec.h"
 
 namespace thimble {
 
@@ -27,6 +27,11 @@ struct TrainConfig {
   std::string schedule = "constant";
   int64_t warmup_steps = 0;
   OptimizerSpec optimizer{.momentum = 0.9, .nesterov = false, .weight_decay = 5e-4};
+  double clip = 0;                  // largest norm of all gradients; 0: no limit
+  std::string loss_scale = "auto";  // auto, none, or the scale to begin with
+  int64_t loss_scale_interval = 2000;
+  double loss_scale_factor = 2;
+  double loss_scale_floor = 1e-4;
   int64_t epochs = 1;
   int64_t steps = 0;  // 0: as many as `epochs` gives
   uint64_t seed = 1;

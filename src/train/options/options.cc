@@ -16,6 +16,7 @@
 #include "thimble/program/techniques.h"
 #include "thimble/train/options/option_values.h"
 #include "thimble/train/options/schedule.h"
+#include "thimble/train/options/update_options.h"
 
 namespace thimble {
 namespace {
@@ -200,6 +201,9 @@ std::vector<Option> HowOptions() {
       Integer(
           "warmup", "steps over which the learning rate rises from 0", true, 0,
           [](auto& c) -> auto& { return c.warmup_steps; }),
+      Text(
+          "optimizer", "sgd", "how gradients change the parameters", true,
+          [](auto& c) -> auto& { return c.optimizer.name; }),
       Number(
           "momentum", "momentum of stochastic gradient descent; 0: no momentum array",
           [](auto& c) -> auto& { return c.optimizer.momentum; }),
@@ -209,6 +213,25 @@ std::vector<Option> HowOptions() {
       Number(
           "weight-decay", "multiple of each parameter that is added to its gradient",
           [](auto& c) -> auto& { return c.optimizer.weight_decay; }),
+      Number(
+          "clip",
+          "largest norm of all gradients together; larger ones are scaled down; 0: no limit",
+          [](auto& c) -> auto& { return c.clip; }),
+      Text(
+          "loss-scale", "auto|none|SCALE",
+          "number by which the loss is multiplied at first, so that small gradients survive in 16 "
+          "bits; auto: 4096 if gradients are stored as fp16",
+          true, [](auto& c) -> auto& { return c.loss_scale; }),
+      Integer(
+          "loss-scale-interval",
+          "updates without overflow after which the loss scale grows; 0: it never changes", true, 0,
+          [](auto& c) -> auto& { return c.loss_scale_interval; }),
+      Number(
+          "loss-scale-factor", "factor by which the loss scale grows, and shrinks at an overflow",
+          [](auto& c) -> auto& { return c.loss_scale_factor; }),
+      Number(
+          "loss-scale-floor", "training stops at an overflow with this loss scale",
+          [](auto& c) -> auto& { return c.loss_scale_floor; }),
       Integer(
           "epochs", "passes over the training set", false, 0,
           [](auto& c) -> auto& { return c.epochs; }),
@@ -243,7 +266,8 @@ Option LeverOption(const Lever& lever) {
     const auto found = config.levers.find(name);
     return found == config.levers.end() ? plain : found->second;
   };
-  return {lever.name, OptionKind::kText, lever.help, lever.decides_results, set, get, lever.takes};
+  const OptionKind kind = lever.takes.empty() ? OptionKind::kSwitch : OptionKind::kText;
+  return {lever.name, kind, lever.help, lever.decides_results, set, get, lever.takes};
 }
 
 std::vector<Option> MemoryOptions() {
@@ -365,7 +389,12 @@ std::string ValueOf(const Lever& lever, const TrainConfig& config) {
 }
 
 LeverSetting SettingOf(const Lever& lever, const TrainConfig& config) {
-  return {ValueOf(lever, config), config.batch, DeviceOf(config)};
+  const auto update = UpdateSpecOf(config);
+  return {.value = ValueOf(lever, config),
+          .batch = config.batch,
+          .device = DeviceOf(config),
+          .in_parts = config.microbatch > 0 && config.microbatch < config.batch,
+          .drops_gradients = update.ok() && update->checks_gradients()};
 }
 
 void Set(const Lever& lever, const std::string& value, TrainConfig& config) {
@@ -443,6 +472,7 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
     return BadInput("--nesterov requires --momentum above 0");
   }
+  if (auto update = UpdateSpecOf(config); !update.ok()) return update.error();
   if (config.resume && config.overwrite) {
     return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");
   }

@@ -6,7 +6,10 @@
 
 namespace thimble {
 
-std::string LeverOffer::option() const { return fmt::format("--{} {}", lever->name, value); }
+std::string LeverOffer::option() const {
+  if (lever->takes.empty()) return "--" + lever->name;
+  return fmt::format("--{} {}", lever->name, value);
+}
 
 void LeverOffer::Ask(TrainConfig& config) const { Set(*lever, value, config); }
 

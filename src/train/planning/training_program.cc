@@ -14,6 +14,7 @@
 #include "thimble/plan/pipeline.h"
 #include "thimble/program/techniques.h"
 #include "thimble/train/options/options.h"
+#include "thimble/train/options/update_options.h"
 
 namespace thimble {
 namespace {
@@ -205,8 +206,9 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   result.data = config.data;
   result.augmentation = ChosenAugmentation(config, model.images.augmentation);
   result.batch = CutToData(config, counts).batch;
+  THIMBLE_ASSIGN_OR_RETURN(result.update, UpdateSpecOf(config));
   ProgramSpec spec{.train = SizesOf(counts.train, result.batch),
-                   .optimizer = config.optimizer,
+                   .update = result.update,
                    .techniques = RequestOf(CutToData(config, counts))};
   spec.train.insert(result.batch);
   result.cuts = CutBatches(spec.train, spec.techniques);

@@ -44,9 +44,10 @@ struct TrainingProgram {
   Augmentation augmentation = Augmentation::kNone;  // of training images
   Program program;
   std::vector<InitRule> inits;
-  int64_t batch = 0;    // samples of a full batch
-  int64_t part = 0;     // samples of the largest part: as many as are in the arena at a time
-  BatchCuts cuts = {};  // the parts of each batch size
+  UpdateSpec update = {};  // as configured, before techniques changed it
+  int64_t batch = 0;       // samples of a full batch
+  int64_t part = 0;        // samples of the largest part: as many as are in the arena at a time
+  BatchCuts cuts = {};     // the parts of each batch size
   std::optional<TechniqueRecord> split_by = {};  // the technique that split batches, if any
 
   // Whether a step is one run for each part of its batch and one for the update.

@@ -20,6 +20,8 @@ MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor, size_t 
   Make<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
   // Small, so that weights stay finite however many steps are run.
   Make<float>(kLearningRateInput, [](size_t) { return 0.01F; });
+  Make<float>(kLossWeightInput, [](size_t) { return 1.0F; });
+  Make<int32_t>(kUpdateInput, [](size_t) { return int32_t{0}; });
   if (!HasInput(kSeenInput)) return;
   seen_ = executor.device().AllocateHost(2 * sizeof(int32_t));
   const int32_t later = 1;

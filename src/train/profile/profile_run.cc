@@ -6,6 +6,7 @@
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/train/loop/initialize.h"
+#include "thimble/train/loop/loss_scale_watch.h"
 #include "thimble/train/profile/made_batch.h"
 
 namespace thimble {
@@ -167,6 +168,8 @@ Profile RunProfile(const TrainConfig& config, const TrainingProgram& program, in
   THIMBLE_CHECK(repeat >= 1, "expected at least 1 run, got {}", repeat);
   Profile profile;
   InitializeResidents(executor, program.inits, config.seed);
+  InitializeLossScale(executor, program.update);
+  executor.StoreResidents();
   FillPrefetchRing(executor);
   StepRunner runner(program, executor);
   Describe(config, program, runner, ops, executor, profile);

@@ -52,6 +52,8 @@ void VisitSummary(Summary& summary, const Visit& visit) {
   visit("test_accuracy", summary.test_accuracy);
   visit("best_accuracy", summary.best_accuracy);
   visit("best_epoch", summary.best_epoch);
+  visit("loss_scale", summary.loss_scale);
+  visit("skipped_updates", summary.skipped_updates);
   visit("seconds", summary.seconds);
   visit("examples_per_second", summary.images_per_second);
   visit("parameters", summary.parameters);
@@ -96,14 +98,20 @@ const char* Expected(const T& member) {
 
 // Members that summaries of older versions do not have.
 bool MayBeMissing(std::string_view name) {
-  return name == "command" || name == "version" || name == "stop_signal" || name == "num_steps" ||
+  return name == "loss_scale" || name == "skipped_updates" || name == "command" ||
+         name == "version" || name == "stop_signal" || name == "num_steps" ||
          name == "metrics_bytes" || name == "metrics_checksum" || name == "continue_command";
 }
 
 }  // namespace
 
-std::string StepMetrics(int64_t step, double loss, double learning_rate) {
-  return Json{{"step", step}, {"loss", loss}, {"lr", learning_rate}}.Dump();
+std::string StepMetrics(const StepReport& report) {
+  Json json{{"step", report.step}, {"loss", report.loss}, {"lr", report.learning_rate}};
+  if (report.loss_scale) {
+    json["loss_scale"] = *report.loss_scale;
+    json["skipped_updates"] = report.skipped_updates;
+  }
+  return json.Dump();
 }
 
 std::string EpochMetrics(const EpochReport& report, int64_t step) {

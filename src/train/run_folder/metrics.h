@@ -9,7 +9,7 @@
 
 namespace thimble {
 
-std::string StepMetrics(int64_t step, double loss, double learning_rate);
+std::string StepMetrics(const StepReport& report);
 std::string EpochMetrics(const EpochReport& report, int64_t step);
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config);
 

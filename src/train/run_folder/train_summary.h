@@ -16,6 +16,14 @@ struct Evaluation {
   int64_t images = 0;
 };
 
+struct StepReport {
+  int64_t step = 0;  // from 1
+  double loss = 0;
+  double learning_rate = 0;
+  std::optional<double> loss_scale = {};  // if the loss is scaled or gradients are checked
+  int64_t skipped_updates = 0;            // so far
+};
+
 struct EpochReport {
   int64_t epoch = 0;  // from 1; --steps may end the last one early
   double train_loss = 0;
@@ -39,6 +47,8 @@ struct TrainSummary {
   std::optional<double> test_accuracy;
   std::optional<double> best_accuracy;  // on the validation set, or the test set if there is none
   int64_t best_epoch = 0;
+  std::optional<double> loss_scale;  // at the end, if the loss is scaled or gradients are checked
+  int64_t skipped_updates = 0;       // because a gradient was not finite
   double seconds = 0;
   double images_per_second = 0;
   int64_t parameters = 0;

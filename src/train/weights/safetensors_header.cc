@@ -156,6 +156,8 @@ std::string_view SafetensorsName(DType dtype) {
       return "F16";
     case DType::kBF16:
       return "BF16";
+    case DType::kQ8:
+      break;  // stored as bytes (state_file.cc)
   }
   return "?";
 }

@@ -123,8 +123,9 @@ Result<void> SafetensorsReader::Read(const TensorEntry& entry, int64_t byte_offs
                 out.size(), entry.name, size_bytes);
   const int64_t place = data_start_ + entry.begin + byte_offset;
   if (!entry.dtype) {
-    return BadInput(fmt::format("{}: byte {}: tensor {} has type {}; expected F32, U8 or I32",
-                                path_, place, QuoteName(entry.name), QuoteName(entry.dtype_name)));
+    return BadInput(
+        fmt::format("{}: byte {}: tensor {} has type {}; expected F32, F16, BF16, U8 or I32", path_,
+                    place, QuoteName(entry.name), QuoteName(entry.dtype_name)));
   }
   if (out.empty()) return {};
   return file_.ReadAt(place, out);

@@ -50,16 +50,54 @@ Result<void> ReadTensor(const SafetensorsReader& file, const TensorEntry& entry,
   return {};
 }
 
+// Numbers of another type than the file's; element i of the tensor is element i of `from`.
+void Convert(const TensorView& from, const TensorView& to) {
+  std::array<float, kNumbersPerPiece> numbers;
+  const auto elements = static_cast<size_t>(to.shape.elements());
+  for (size_t begin = 0; begin < elements; begin += numbers.size()) {
+    const size_t count = std::min(numbers.size(), elements - begin);
+    DecodeNumbers(ConstNumbersOf(from) + begin, count, numbers.data());
+    EncodeNumbers(numbers.data(), count, NumbersOf(to) + begin);
+  }
+}
+
+// The same where the file has another type of numbers. Needs memory for one tensor of the file.
+Result<void> ReadConverted(const SafetensorsReader& file, const TensorEntry& entry,
+                           const StoredTensor& tensor, std::vector<std::byte>& buffer) {
+  StoredTensor read = tensor;
+  read.view.dtype = *entry.dtype;
+  std::vector<std::byte> bytes(read.view.size_bytes());
+  read.view.data = bytes.data();
+  THIMBLE_TRY(ReadTensor(file, entry, read, buffer));
+  Convert(read.view, tensor.view);
+  return {};
+}
+
+// How a tensor stands in a file. Files have no type for blocks of 8-bit numbers: those are bytes.
+TensorSpec SpecOf(const StoredTensor& tensor) {
+  const TensorView& view = tensor.view;
+  if (view.dtype == DType::kQ8) {
+    return {tensor.name, DType::kU8, Shape{static_cast<int64_t>(view.size_bytes())}};
+  }
+  return {tensor.name, view.dtype, FileShape(view.shape, tensor.layout)};
+}
+
+bool CanConvert(const TensorEntry& entry, DType to) {
+  return entry.dtype && IsNumber(*entry.dtype) && IsNumber(to);
+}
+
 // The entry for `tensor`. kBadInput if it is missing or has a different type or shape.
-Result<const TensorEntry*> Match(const SafetensorsReader& file, const StoredTensor& tensor) {
-  const Shape shape = FileShape(tensor.view.shape, tensor.layout);
+Result<const TensorEntry*> Match(const SafetensorsReader& file, const StoredTensor& tensor,
+                                 LoadRule rule) {
+  const auto [name, type, shape] = SpecOf(tensor);
   const TensorEntry* entry = file.Find(tensor.name);
-  const std::string expected = fmt::format("expected tensor {} of {} {}", QuoteName(tensor.name),
-                                           SafetensorsName(tensor.view.dtype), ToString(shape));
+  const std::string expected = fmt::format("expected tensor {} of {} {}", QuoteName(name),
+                                           SafetensorsName(type), ToString(shape));
   if (entry == nullptr) {
     return BadInput(fmt::format("{}: {}, the file has no such tensor", file.path(), expected));
   }
-  if (entry->dtype != tensor.view.dtype || entry->shape != shape) {
+  const bool converts = rule == LoadRule::kConvert && CanConvert(*entry, type);
+  if ((entry->dtype != type && !converts) || entry->shape != shape) {
     return BadInput(fmt::format("{}: {}, the file has {} {}", file.path(), expected,
                                 entry->dtype_name, ToString(entry->shape)));
   }
@@ -85,7 +123,7 @@ std::vector<const StoredTensor*> InFileOrder(std::span<const StoredTensor> tenso
   std::vector<const StoredTensor*> ordered;
   for (const StoredTensor& tensor : tensors) ordered.push_back(&tensor);
   std::ranges::stable_sort(ordered, std::greater(), [](const StoredTensor* tensor) {
-    return SizeBytes(tensor->view.dtype);
+    return SizeBytes(SpecOf(*tensor).dtype);
   });
   return ordered;
 }
@@ -96,10 +134,7 @@ Result<void> SaveTensors(const std::string& path, std::span<const StoredTensor> 
                          const TensorMetadata& metadata) {
   const std::vector<const StoredTensor*> ordered = InFileOrder(tensors);
   std::vector<TensorSpec> specs;
-  for (const StoredTensor* tensor : ordered) {
-    specs.push_back(
-        {tensor->name, tensor->view.dtype, FileShape(tensor->view.shape, tensor->layout)});
-  }
+  for (const StoredTensor* tensor : ordered) specs.push_back(SpecOf(*tensor));
   THIMBLE_ASSIGN_OR_RETURN(SafetensorsWriter writer,
                            SafetensorsWriter::Create(path, specs, metadata));
   std::vector<std::byte> buffer;
@@ -111,13 +146,15 @@ Result<void> LoadTensors(const SafetensorsReader& file, std::span<const StoredTe
                          LoadRule rule) {
   std::vector<const TensorEntry*> entries;
   for (const StoredTensor& tensor : tensors) {
-    THIMBLE_ASSIGN_OR_RETURN(const TensorEntry* entry, Match(file, tensor));
+    THIMBLE_ASSIGN_OR_RETURN(const TensorEntry* entry, Match(file, tensor, rule));
     entries.push_back(entry);
   }
-  if (rule == LoadRule::kExact) THIMBLE_TRY(CheckNoExtra(file, tensors));
+  if (rule != LoadRule::kAllowExtra) THIMBLE_TRY(CheckNoExtra(file, tensors));
   std::vector<std::byte> buffer;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    THIMBLE_TRY(ReadTensor(file, *entries[i], tensors[i], buffer));
+    const bool same = entries[i]->dtype == SpecOf(tensors[i]).dtype;
+    THIMBLE_TRY(same ? ReadTensor(file, *entries[i], tensors[i], buffer)
+                     : ReadConverted(file, *entries[i], tensors[i], buffer));
   }
   return {};
 }
@@ -131,7 +168,7 @@ Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> 
 std::string FindNotFinite(std::span<const StoredTensor> tensors) {
   std::array<float, kNumbersPerPiece> copy;
   for (const StoredTensor& tensor : tensors) {
-    if (!IsNumber(tensor.view.dtype)) continue;
+    if (!IsNumber(tensor.view.dtype) && tensor.view.dtype != DType::kQ8) continue;
     const auto elements = static_cast<size_t>(tensor.view.shape.elements());
     for (size_t begin = 0; begin < elements; begin += copy.size()) {
       const size_t count = std::min(copy.size(), elements - begin);
@@ -148,7 +185,7 @@ std::string FindNotFinite(std::span<const StoredTensor> tensors) {
 }
 
 Result<void> LoadWeights(const std::string& path, std::span<const StoredTensor> tensors) {
-  THIMBLE_TRY(LoadTensors(path, tensors, LoadRule::kExact));
+  THIMBLE_TRY(LoadTensors(path, tensors, LoadRule::kConvert));
   const std::string found = FindNotFinite(tensors);
   if (found.empty()) return {};
   return BadInput(fmt::format("{}: {}: weights must be finite; these come from a run that diverged",

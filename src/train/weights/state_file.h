@@ -24,6 +24,7 @@ struct StoredTensor {
 // ("…num_batches_tracked", never needed) are ignored under both rules.
 enum class LoadRule {
   kExact,       // they are an error
+  kConvert,     // the same; numbers may have another type, and are rounded to the nearest
   kAllowExtra,  // they are ignored
 };
 
@@ -32,9 +33,9 @@ enum class LoadRule {
 Result<void> SaveTensors(const std::string& path, std::span<const StoredTensor> tensors,
                          const TensorMetadata& metadata);
 
-// Fills the views. Each tensor of the list must be in the file with the same type and (in file
-// order) shape. All are checked before any view is written; kBadInput names the wrong tensor, what
-// was found and what was expected. If reading fails in between, some views are filled.
+// Fills the views. Each tensor of the list must be in the file with the same type (see LoadRule)
+// and (in file order) shape. All are checked before any view is written; kBadInput names the wrong
+// tensor, what was found and what was expected. If reading fails in between, some views are filled.
 Result<void> LoadTensors(const std::string& path, std::span<const StoredTensor> tensors,
                          LoadRule rule);
 Result<void> LoadTensors(const SafetensorsReader& file, std::span<const StoredTensor> tensors,

@@ -20,7 +20,7 @@ TEST(MetricsLog, HasWhatTheTrainerWrote) {
   EpochReport report{.epoch = 1, .train_loss = 1.5, .train_accuracy = 0.25};
   report.test = {.loss = 1.25, .accuracy = 0.5, .images = 4};
   report.seconds = 12.5;
-  const std::string text = StepMetrics(1, 2.5, 0.1) + "\n" + StepMetrics(2, 2.25, 0.05) + "\n" +
+  const std::string text = StepMetrics({1, 2.5, 0.1}) + "\n" + StepMetrics({2, 2.25, 0.05}) + "\n" +
                            EpochMetrics(report, 2) + "\n";
   const auto log = MetricsFromLines(text);
   ASSERT_TRUE(log.ok()) << log.error().message;

@@ -163,7 +163,7 @@ TEST(PersistentTensors, NoStateWithoutMomentum) {
 
 TEST(InitializeDeathTest, RuleForAnUnknownTensor) {
   const TinyRun run;
-  EXPECT_DEATH(InitializeResidents(*run.executor, {{.name = "nobody"}}, 1), "no resident 'nobody'");
+  EXPECT_DEATH(InitializeResidents(*run.executor, {{.name = "nobody"}}, 1), "no tensor 'nobody'");
 }
 
 TEST(Initialize, AccumulatorsAreZeroAndStayOutOfFiles) {

@@ -48,6 +48,7 @@ std::vector<double> Train(const TinyRun& run, Executor& executor, int64_t slots,
       EXPECT_TRUE(feed.Next(launched, ports.images, ports.labels).ok());
       queue.SetSamples([&](std::span<int32_t> samples) { batches.Samples(launched, samples); });
       queue.Set(ports.epoch, static_cast<int32_t>(batches.BatchAt(launched).epoch));
+      queue.Set(ports.loss_weight, 1.0F);
       queue.Set(ports.learning_rate, 0.01F * static_cast<float>(launched));
       queue.Launch();
     }
@@ -121,7 +122,7 @@ TEST(RunQueueDeathTest, TooManyOrTooFew) {
       {
         for (int i = 0; i < 100; ++i) queue.Set(ports.learning_rate, 1.0F);
       },
-      "a run has more than 6 numbers");
+      "a run has more than 8 numbers");
   EXPECT_DEATH(queue.SetSamples([](std::span<int32_t>) {}), "the plan has no input for samples");
   const std::vector<int32_t> labels(4);
   run.executor->Write(ports.labels, std::as_bytes(std::span(labels)));

@@ -34,8 +34,11 @@ class BudgetAdviceTest : public testing::Test {
   TrainConfig With(const std::string& options) const {
     TrainConfig config = config_;
     std::istringstream words(options);
-    for (std::string name, value; words >> name >> value;) {
-      EXPECT_TRUE(FindOption(name.substr(2))->set(config, value).ok()) << name << " " << value;
+    for (std::string name, value; words >> name;) {
+      const Option& option = *FindOption(name.substr(2));
+      value = "true";
+      if (option.kind != OptionKind::kSwitch) words >> value;
+      EXPECT_TRUE(option.set(config, value).ok()) << name << " " << value;
     }
     return config;
   }
@@ -145,8 +148,9 @@ TEST_F(BudgetAdviceTest, SaysWhereNothingFits) {
   const BudgetAdvice advice = AdviseTraining(config_, Sizer()).value();
   ExpectTrue(advice);
   EXPECT_THAT(ToString(advice), testing::StartsWith("none of the options tried fits; the smallest: "
-                                                    "--microbatch 1 --recompute optimal --scratch "
-                                                    "64KiB ("));
+                                                    "--microbatch 1 --precision fp16 "
+                                                    "--update-in-backward --recompute optimal "
+                                                    "--scratch 64KiB ("));
 }
 
 TEST_F(BudgetAdviceTest, TrainingThatDoesNotFitIsRefusedWithAdvice) {
@@ -185,7 +189,7 @@ TEST_F(BudgetAdviceTest, EvaluationHasAdviceOfItsOwn) {
   config_.budget_bytes = 1000;
   const BudgetAdvice nothing = AdviseEvaluation(config_, ImageSpec{}, 30, BuiltinOps()).value();
   ASSERT_TRUE(nothing.smallest.has_value());
-  EXPECT_EQ(nothing.smallest->options, "--batch 1 --threads 1 --scratch 64KiB");
+  EXPECT_EQ(nothing.smallest->options, "--batch 1 --threads 1 --precision fp16 --scratch 64KiB");
   EXPECT_EQ(nothing.smallest->arena_bytes, arena_of(With(nothing.smallest->options)));
 }
 

@@ -51,7 +51,18 @@ TEST_F(SavingsTest, AreTheArenasOfPlansWithAndWithout) {
   }
 }
 
-TEST_F(SavingsTest, OffersComeOnTopOfThePlainPlan) {
+// Leaves two levers to be offered.
+constexpr auto kMostLevers = {std::pair{"precision", "fp16"}, {"update-in-backward", "true"}};
+
+TEST_F(SavingsTest, EachLeverIsOfferedOnce) {
+  std::vector<std::string> names;
+  for (const TechniqueSaving& offered : Find().offered) names.push_back(offered.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"--precision fp16", "--update-in-backward",
+                                             "--recompute blocks", "--scratch 64KiB"}));
+}
+
+TEST_F(SavingsTest, OffersComeOnTopOfThePlan) {
+  for (const auto& [lever, value] : kMostLevers) config_.levers[lever] = value;
   const Savings savings = Find();
   ASSERT_EQ(savings.offered.size(), 2U);
   TrainConfig blocks = config_;
@@ -87,6 +98,7 @@ TEST_F(SavingsTest, TheSmallestArenaIsKnownForTheBatchAndItsParts) {
 
 TEST_F(SavingsTest, ComeOnTopOfWhatWasAskedFor) {
   counts_ = {10, 0, 6};
+  for (const auto& [lever, value] : kMostLevers) config_.levers[lever] = value;
   config_.without = {"order"};
   config_.conv = "winograd";
   config_.bn_group = 2;
@@ -129,6 +141,7 @@ TEST_F(SavingsTest, OfALimitForRecompute) {
 }
 
 TEST_F(SavingsTest, WhatIsThereIsNotOffered) {
+  for (const auto& [lever, value] : kMostLevers) config_.levers[lever] = value;
   config_.recompute = "blocks";
   config_.scratch_bytes = 64 << 10;
   const Savings savings = Find();
@@ -146,7 +159,7 @@ TEST_F(SavingsTest, WhatIsThereIsNotOffered) {
 TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
   config_.batch = 11;
   const Savings savings = Find();
-  ASSERT_EQ(savings.offered.size(), 3U);
+  ASSERT_EQ(savings.offered.size(), 5U);
   const TechniqueSaving& parts = savings.offered[0];
   EXPECT_EQ(parts.name, "--microbatch 10");
   EXPECT_EQ(parts.exactness, "lossy: batch-norm statistics per 6 samples");
@@ -154,6 +167,7 @@ TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
   TrainConfig with = config_;
   with.microbatch = 10;
   EXPECT_EQ(parts.arena_bytes, ArenaOf(with));
+  for (const auto& [lever, value] : kMostLevers) with.levers[lever] = value;
   with.recompute = "blocks";
   with.scratch_bytes = 64 << 10;
   EXPECT_EQ(savings.together_arena_bytes, ArenaOf(with));

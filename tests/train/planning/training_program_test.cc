@@ -4,6 +4,7 @@
 
 #include "tests/support/test_paths.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/grad/sgd.h"
 #include "thimble/train/options/options.h"
 
 namespace thimble {

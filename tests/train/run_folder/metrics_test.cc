@@ -13,12 +13,20 @@ namespace thimble {
 namespace {
 
 TEST(Metrics, StepLine) {
-  const std::string line = StepMetrics(7, 1.0 / 3, 0.1);
+  const std::string line = StepMetrics({.step = 7, .loss = 1.0 / 3, .learning_rate = 0.1});
   EXPECT_EQ(line.find('\n'), std::string::npos);
   const Json json = ParseJson(line).value();
   EXPECT_EQ(json["step"], 7);
   EXPECT_EQ(json["loss"].get<double>(), 1.0 / 3);
   EXPECT_EQ(json["lr"], 0.1);
+  EXPECT_FALSE(json.contains("loss_scale"));
+}
+
+TEST(Metrics, StepLineOfAScaledLoss) {
+  const Json json =
+      ParseJson(StepMetrics({.step = 7, .loss_scale = 512, .skipped_updates = 3})).value();
+  EXPECT_EQ(json["loss_scale"], 512);
+  EXPECT_EQ(json["skipped_updates"], 3);
 }
 
 TEST(Metrics, EpochLineHasWhatWasEvaluated) {
@@ -38,7 +46,7 @@ TEST(Metrics, EpochLineHasWhatWasEvaluated) {
 }
 
 TEST(Metrics, LinesStayJsonWhateverTheNumbers) {
-  EXPECT_TRUE(ParseJson(StepMetrics(1, std::numeric_limits<double>::quiet_NaN(), 0))
+  EXPECT_TRUE(ParseJson(StepMetrics({.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()}))
                   .value()["loss"]
                   .is_null());
 }

@@ -12,7 +12,7 @@ using SafetensorsReaderTest = FileFixture;
 
 constexpr const char* kHeader =
     R"({"__metadata__":{"format":"pt"},"w":{"dtype":"I32","shape":[1,2],"data_offsets":[0,8]},)"
-    R"("half":{"dtype":"F16","shape":[2],"data_offsets":[8,12]},)"
+    R"("half":{"dtype":"I16","shape":[2],"data_offsets":[8,12]},)"
     R"("none":{"dtype":"F32","shape":[0,3],"data_offsets":[12,12]}})";
 
 TEST_F(SafetensorsReaderTest, FindsAndReads) {
@@ -64,7 +64,7 @@ TEST_F(SafetensorsReaderTest, UnsupportedTypesFailWhenAskedFor) {
   const Result<void> result = reader->Read(*reader->Find("half"), bytes);
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().kind, ErrorKind::kBadInput);
-  EXPECT_NE(result.error().message.find("tensor \"half\" has type \"F16\"; expected F32"),
+  EXPECT_NE(result.error().message.find("tensor \"half\" has type \"I16\"; expected F32"),
             std::string::npos);
 }
 

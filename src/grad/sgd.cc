@@ -1,0 +1,92 @@
+#include "thimble/grad/sgd.h"
+
+#include "thimble/graph/append_node.h"
+
+namespace thimble {
+namespace {
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const UpdateSpec& spec) : spec_(spec) {}
+
+  Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops, const ParameterGradient& of,
+                            const UpdateNumbers& numbers) const override {
+    Attributes attributes = RoundingOf(of);
+    attributes.Set("weight_decay", spec_.optimizer.weight_decay);
+    if (spec_.optimizer.momentum == 0) {
+      return Append(graph, ops, "sgd_update_plain",
+                    {of.parameter, of.gradient, numbers.learning_rate}, std::move(attributes), of,
+                    numbers, {of.parameter});
+    }
+    THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, Momentum(graph, of.parameter));
+    attributes.Set("momentum", spec_.optimizer.momentum);
+    attributes.Set("nesterov", int64_t{spec_.optimizer.nesterov});
+    return Append(graph, ops, "sgd_update",
+                  {of.parameter, of.gradient, momentum, numbers.learning_rate},
+                  std::move(attributes), of, numbers, {of.parameter, momentum});
+  }
+
+  std::string WhyNotByParts() const override {
+    if (spec_.optimizer.momentum == 0) return "without momentum there is no state to add to";
+    if (spec_.optimizer.nesterov) return "Nesterov needs the old momentum and the whole gradient";
+    return {};
+  }
+
+  Result<void> AppendGather(Graph& graph, const OpRegistry& ops, const ParameterGradient& of,
+                            const UpdateNumbers& numbers) const override {
+    THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, Momentum(graph, of.parameter));
+    Attributes attributes = RoundingOf(of);
+    attributes.Set("weight_decay", spec_.optimizer.weight_decay);
+    attributes.Set("momentum", spec_.optimizer.momentum);
+    return Append(graph, ops, "sgd_gather", {of.parameter, of.gradient, momentum, numbers.seen},
+                  std::move(attributes), of, numbers, {momentum});
+  }
+
+  Result<void> AppendApply(Graph& graph, const OpRegistry& ops, const ParameterGradient& of,
+                           const UpdateNumbers& numbers) const override {
+    THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, Momentum(graph, of.parameter));
+    UpdateNumbers read = numbers;
+    read.gradient_factor = {};  // the gradients are in the momentum already
+    return Append(graph, ops, "sgd_apply", {of.parameter, momentum, numbers.learning_rate},
+                  RoundingOf(of), of, read, {of.parameter});
+  }
+
+ private:
+  static Result<ValueId> Momentum(Graph& graph, ValueId parameter) {
+    const Value& like = graph.value(parameter);
+    return AddUpdateValue(
+        graph, {kMomentumPrefix + like.name, like.shape, DType::kF32, Role::kState, {}, {}});
+  }
+
+  Attributes RoundingOf(const ParameterGradient& of) const {
+    if (!spec_.stochastic_rounding) return {};
+    return {{"stochastic", int64_t{1}},
+            {"seed", static_cast<int64_t>(spec_.seed)},
+            {"stream", of.index}};
+  }
+
+  static Result<void> Append(Graph& graph, const OpRegistry& ops, std::string_view op,
+                             std::vector<ValueId> inputs, Attributes attributes,
+                             const ParameterGradient& of, const UpdateNumbers& numbers,
+                             const std::vector<ValueId>& carried) {
+    if (numbers.update.valid()) inputs.push_back(numbers.update);
+    if (numbers.gradient_factor.valid()) inputs.push_back(numbers.gradient_factor);
+    return AppendCarryingNode(graph, ops,
+                              {.op = op,
+                               .inputs = std::move(inputs),
+                               .attributes = std::move(attributes),
+                               .phase = of.phase,
+                               .layer = of.layer},
+                              carried);
+  }
+
+  UpdateSpec spec_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Optimizer> MakeSgd(const UpdateSpec& spec) {
+  return std::make_unique<Sgd>(spec);
+}
+
+}  // namespace thimble

@@ -1,0 +1,31 @@
+// RoundingDraw: the random numbers of stochastic rounding: which words round which elements. CPU
+// and GPU draw the same ones; GPU code includes this header.
+#pragma once
+
+#include <cstdint>
+
+#include "thimble/base/philox.h"
+
+namespace thimble {
+
+// A word has 32 bits for one element: the upper 16 for the first output of an op, the lower 16 for
+// the second.
+struct RoundingDraw {
+  RandomSource source{0, RandomPurpose::kRounding};
+  uint32_t tensor = 0;
+  uint32_t update = 0;
+  // Tells several roundings of one update apart: that of each part of the batch, and the last.
+  uint32_t occasion = 0;
+
+  static constexpr uint32_t kElementsPerDraw = 4;
+  // The counter of the elements from 4 * `draw` on.
+  constexpr std::array<uint32_t, 4> Counter(uint32_t draw) const {
+    return {draw, tensor, occasion, update};
+  }
+  constexpr std::array<uint32_t, 4> Words(uint32_t draw) const {
+    return Philox4x32(source.key(), Counter(draw));
+  }
+  static constexpr int ShiftOf(int output) { return output == 0 ? 16 : 0; }
+};
+
+}  // namespace thimble

@@ -1,0 +1,26 @@
+#include "thimble/grad/optimizer.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace thimble {
+namespace {
+
+TEST(Optimizer, UnknownNamesAreRefused) {
+  EXPECT_TRUE(MakeOptimizer({}).ok());
+  const auto made = MakeOptimizer({.optimizer = {.name = "adamant"}});
+  ASSERT_FALSE(made.ok());
+  EXPECT_EQ(made.error().kind, ErrorKind::kBadInput);
+  EXPECT_THAT(made.error().message, testing::HasSubstr("no optimizer 'adamant', expected sgd"));
+}
+
+TEST(Optimizer, NamesOfTheUpdateAreReserved) {
+  Graph graph;
+  EXPECT_TRUE(AddUpdateValue(graph, {"seen", {1}, DType::kI32, Role::kInput, {}, {}}).ok());
+  const auto again = AddUpdateValue(graph, {"seen", {1}, DType::kI32, Role::kInput, {}, {}});
+  ASSERT_FALSE(again.ok());
+  EXPECT_THAT(again.error().message, testing::HasSubstr("'seen' is reserved for the optimizer"));
+}
+
+}  // namespace
+}  // namespace thimble

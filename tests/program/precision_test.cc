@@ -1,0 +1,36 @@
+#include "thimble/program/precision/precision.h"
+
+#include <gtest/gtest.h>
+
+namespace thimble {
+namespace {
+
+UpdateSpec Changed(const Technique& technique, const std::string& value, UpdateSpec update = {}) {
+  EXPECT_TRUE(technique.ChangeUpdate(value, /*in_parts=*/false, update).ok());
+  return update;
+}
+
+TEST(PrecisionTechnique, ShortStateIsRoundedAtRandom) {
+  const auto precision = MakePrecision();
+  EXPECT_TRUE(Changed(*precision, "fp16").stochastic_rounding);
+  EXPECT_TRUE(Changed(*precision, "bf16").stochastic_rounding);
+  EXPECT_FALSE(Changed(*precision, "mixed16").stochastic_rounding);
+  EXPECT_TRUE(Changed(*MakeStore(), "optimizer=q8").stochastic_rounding);
+  EXPECT_FALSE(Changed(*MakeStore(), "activations=fp16").stochastic_rounding);
+}
+
+TEST(PrecisionTechnique, RoundingAtRandomCanBeSwitchedOff) {
+  EXPECT_FALSE(
+      Changed(*MakeStochasticRounding(), "off", {.stochastic_rounding = true}).stochastic_rounding);
+}
+
+TEST(PrecisionTechnique, IsLossyUnlessPlain) {
+  for (const auto& technique : {MakePrecision(), MakeStore()}) {
+    const Lever& lever = *technique->lever();
+    EXPECT_EQ(lever.exactness(Graph(), {.value = lever.plain}), "same-bits");
+    EXPECT_EQ(lever.exactness(Graph(), {.value = "optimizer=q8"}), "lossy");
+  }
+}
+
+}  // namespace
+}  // namespace thimble

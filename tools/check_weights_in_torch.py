@@ -57,7 +57,8 @@ def compare(model, thimble, run, weights, test):
     differently; PyTorch's loss and accuracy."""
     images, labels, about = test
     loss, accuracy = evaluate(model, images, labels, about["mean"], about["std"])
-    theirs = thimble.json("eval", run, "--weights", weights)
+    # PyTorch computes in fp32 here, whatever type the weights are stored in.
+    theirs = thimble.json("eval", run, "--weights", weights, "--precision", "fp32")
     if theirs["images"] != len(labels):
         raise RuntimeError(f"thimble evaluated {theirs['images']} images, PyTorch {len(labels)}")
     difference = abs(theirs["loss"] - loss) / max(1.0, loss)

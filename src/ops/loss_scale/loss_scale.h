@@ -52,7 +52,7 @@ struct LossScaleRule {
     if (grows && scale * factor <= ceiling) scale *= factor;
     if (!good && interval > 0) scale = scale / factor > floor ? scale / factor : floor;
     const float good_updates = good && !grows ? state[kGoodUpdates] + 1 : 0;
-    const float skipped = state[kSkipped] + (good ? 0 : 1);
+    const float skipped = state[kSkipped] + (good ? 0.0F : 1.0F);
     next[kScale] = scale;
     next[kGoodUpdates] = good_updates;
     next[kSkipped] = skipped;

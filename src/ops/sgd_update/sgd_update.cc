@@ -89,7 +89,7 @@ struct SgdApplyReference {
 // Arrays of one shape, then single numbers; `num_outputs` outputs like the arrays. `names` are
 // those of the inputs.
 ShapeFunction SgdShapes(const SgdInputs& where, size_t num_outputs,
-                        std::vector<std::string_view> names) {
+                        const std::vector<std::string_view>& names) {
   return [=](const OpCall& call) -> Result<std::vector<Shape>> {
     for (size_t i = 1; i < call.inputs.size(); ++i) {
       const Shape expected = i < where.arrays ? call.inputs[0] : Shape{1};

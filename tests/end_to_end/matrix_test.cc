@@ -124,7 +124,7 @@ class MatrixEndToEnd : public NoReportFixture {
       EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("without"))) << "recompute: same bits";
     }
     if (choice[kInBackward] != 0) CheckUpdateInBackward(choice);
-    // A power of two changes no bits of fp32.
+    // A power of two as the scale changes nothing but rounding in fp32.
     const bool all_fp32 = choice[kPrecision] == 0 && choice[kStore] == 0;
     if (choice[kScale] != 0 && all_fp32) {
       TrainWithout(choice, kScale);

@@ -17,7 +17,8 @@ std::string ShortTraining(int steps) {
 class PrecisionEndToEnd : public NoReportFixture {
  protected:
   Json Plan(const std::string& options) const {
-    return ParseObject(RunWell("plan --model wrn-28-2 --batch 100 --json " + options).out);
+    return ParseObject(
+        RunWell("plan --model wrn-28-2 --batch 100 --threads 2 --json " + options).out);
   }
 };
 

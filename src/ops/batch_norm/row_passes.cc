@@ -290,7 +290,7 @@ void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstN
                    Numbers y) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
+      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants,
                                       size_t begin, size_t count) HWY_ATTR {
         HWY_ALIGN float copy[kMaxPieceFloats];
         ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {
@@ -319,7 +319,7 @@ void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, Cons
   std::fill_n(sum_product, channels, 0.0);
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [=](auto group, const auto& constants, size_t begin, size_t count) HWY_ATTR {
+      [=](auto group, auto constants, size_t begin, size_t count) HWY_ATTR {
         HWY_ALIGN float sums[kMaxGroupChannels];
         HWY_ALIGN float products[kMaxGroupChannels];
         HWY_ALIGN float x_copy[kMaxPieceFloats];
@@ -351,7 +351,7 @@ HWY_INLINE void CombineRowsWith(const ChannelNorm& norm, size_t rows, size_t cha
                                 const Combine& combine) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
+      [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants,
                                       size_t begin, size_t count) HWY_ATTR {
         HWY_ALIGN float x_copy[kMaxPieceFloats];
         HWY_ALIGN float dy_copy[kMaxPieceFloats];
@@ -418,7 +418,7 @@ void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, Co
                        ConstNumbers dy, Numbers dx) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, const auto& constants,
+      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants,
                                       size_t begin, size_t count) HWY_ATTR {
         HWY_ALIGN float x_copy[kMaxPieceFloats];
         HWY_ALIGN float dy_copy[kMaxPieceFloats];

@@ -147,44 +147,59 @@ struct OutputLine {
 };
 
 // A tile of output pixels. Sums are made in place if the output stores floats, otherwise in a copy
-// that is rounded once.
+// that is rounded once. What is added is read likewise.
 class OutputTile {
  public:
   OutputTile(const OutputLine& line, size_t columns) : line_(line), columns_(columns) {}
 
-  // The rows of the product for `rows` pixels from `pixel` on.
-  float* const* Rows(size_t pixel, size_t rows) {
+  // Moves the tile to `rows` pixels from `pixel` on.
+  void MoveTo(size_t pixel, size_t rows) {
     first_ = pixel * line_.pixel_stride;
     num_rows_ = rows;
-    for (size_t r = 0; r < rows; ++r) {
-      rows_[r] = line_.out.is_float() ? (line_.out + first_ + r * line_.pixel_stride).floats()
-                                      : copy_ + r * kMaxTileColumns;
+    SetRows(line_.out + first_, sums_copy_, sums_);
+    if (line_.added.data == nullptr) return;
+    const ConstNumbers added = line_.added + first_;
+    SetRows<ConstNumbers, const float>(added, added_copy_, added_);
+    if (!added.is_float()) {
+      DecodeNumberRows(added, {rows, columns_, line_.pixel_stride, kMaxTileColumns}, added_copy_);
+      return;
     }
-    return rows_.data();
+    // Read after the product; by then the prefetch has completed.
+    for (size_t r = 0; r < rows; ++r) {
+      __builtin_prefetch(added_[r]);
+      __builtin_prefetch(added_[r] + columns_ - 1);
+    }
   }
 
-  // Adds what is to be added and stores.
-  void Finish() {
-    if (line_.added.data != nullptr) {
-      alignas(64) float numbers[kMaxTileColumns];
-      for (size_t r = 0; r < num_rows_; ++r) {
-        const float* added =
-            ReadNumbers(line_.added + first_ + r * line_.pixel_stride, columns_, numbers);
-        for (size_t c = 0; c < columns_; ++c) rows_[r][c] += added[c];
-      }
-    }
+  float* const* sums() const { return sums_.data(); }
+  // Null if nothing is added.
+  const float* const* added() const {
+    return line_.added.data == nullptr ? nullptr : added_.data();
+  }
+
+  void Store() const {
     if (line_.out.is_float()) return;
-    EncodeNumberRows(copy_, {num_rows_, columns_, kMaxTileColumns, line_.pixel_stride},
+    EncodeNumberRows(sums_copy_, {num_rows_, columns_, kMaxTileColumns, line_.pixel_stride},
                      line_.out + first_);
   }
 
  private:
+  // The addresses of the rows of these numbers if they are floats, otherwise of the copy.
+  template <class Pointer, class Float>
+  void SetRows(Pointer numbers, Float* copy, std::array<Float*, kMaxTileRows>& rows) {
+    Float* first = numbers.is_float() ? numbers.floats() : copy;
+    const size_t stride = numbers.is_float() ? line_.pixel_stride : kMaxTileColumns;
+    for (size_t r = 0; r < num_rows_; ++r) rows[r] = first + r * stride;
+  }
+
   const OutputLine& line_;
   size_t columns_;
   size_t first_ = 0;
   size_t num_rows_ = 0;
-  std::array<float*, kMaxTileRows> rows_;
-  alignas(64) float copy_[kMaxTileRows * kMaxTileColumns];
+  std::array<float*, kMaxTileRows> sums_;
+  std::array<const float*, kMaxTileRows> added_;
+  alignas(64) float sums_copy_[kMaxTileRows * kMaxTileColumns];
+  alignas(64) float added_copy_[kMaxTileRows * kMaxTileColumns];
 };
 
 // Multiplies the windows of a line; `windows` is the first tap row of the first. The line is
@@ -192,13 +207,15 @@ class OutputTile {
 void MultiplyLine(StripProduct product, const EqualPieces& strips, const float* windows,
                   const OutputLine& line) {
   OutputTile tile(line, product.columns);
+  product.c_rows = tile.sums();
+  product.added_rows = tile.added();
   for (size_t strip = 0; strip < strips.count; ++strip) {
     const IndexRange pixels = strips.Piece(strip);
     product.rows = pixels.size();
     product.a = windows;
-    product.c_rows = tile.Rows(pixels.begin, pixels.size());
+    tile.MoveTo(pixels.begin, pixels.size());
     MultiplyStrip(product);
-    tile.Finish();
+    tile.Store();
     windows += product.rows * product.a_stride;
   }
 }
@@ -221,8 +238,11 @@ void FillZero(const Run& run, const Region& region, const Chunk& chunk) {
       const OutputLine output = OutputAt(run, region, first + strip);
       OutputTile tile(output, columns);
       for (size_t pixel = 0; pixel < static_cast<size_t>(chunk.columns); ++pixel) {
-        std::fill_n(tile.Rows(pixel, 1)[0], columns, 0.0F);
-        tile.Finish();
+        tile.MoveTo(pixel, 1);
+        for (size_t c = 0; c < columns; ++c) {
+          tile.sums()[0][c] = 0.0F + (tile.added() != nullptr ? tile.added()[0][c] : 0.0F);
+        }
+        tile.Store();
       }
     }
   }

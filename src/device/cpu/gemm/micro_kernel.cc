@@ -64,14 +64,22 @@ void MultiplyTile(const StripProduct& p, const float* HWY_RESTRICT b, float* con
       }
     }
   }
-  const bool add = p.old == StripProduct::Old::kAdd;
+  const float* const* added_rows = p.old == StripProduct::Old::kAdd ? c_rows : p.added_rows;
+  if (added_rows != nullptr) {
+    HWY_UNROLL(16)
+    for (size_t r = 0; r < kRows; ++r) {
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < kVectors; ++v) {
+        const Vector added = hn::LoadU(tag, added_rows[r] + column + v * lanes);
+        sums[r][v] = hn::Add(sums[r][v], added);
+      }
+    }
+  }
   HWY_UNROLL(16)
   for (size_t r = 0; r < kRows; ++r) {
-    float* c = c_rows[r] + column;
     HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v, c += lanes) {
-      const Vector sum = add ? hn::Add(hn::LoadU(tag, c), sums[r][v]) : sums[r][v];
-      hn::StoreU(sum, tag, c);
+    for (size_t v = 0; v < kVectors; ++v) {
+      hn::StoreU(sums[r][v], tag, c_rows[r] + column + v * lanes);
     }
   }
 }
@@ -93,14 +101,19 @@ constexpr std::array<std::array<TileFunction, kTileRows>, kTileVectors> kTiles =
 void MultiplyLastColumns(const StripProduct& p, TileFunction multiply, const float* b,
                          size_t column) {
   float tile[kTileRows][kMaxTileColumns] = {};
+  float added[kTileRows][kMaxTileColumns] = {};
   float* tile_rows[kTileRows];
+  const float* added_rows[kTileRows];
   const size_t columns = p.columns - column;
   for (size_t r = 0; r < p.rows; ++r) {
     tile_rows[r] = tile[r];
-    if (p.old == StripProduct::Old::kOverwrite) continue;
-    std::copy_n(p.c_rows[r] + column, columns, tile[r]);
+    added_rows[r] = added[r];
+    if (p.added_rows != nullptr) std::copy_n(p.added_rows[r] + column, columns, added[r]);
+    if (p.old != StripProduct::Old::kOverwrite) std::copy_n(p.c_rows[r] + column, columns, tile[r]);
   }
-  multiply(p, b, tile_rows, 0);
+  StripProduct in_tile = p;
+  if (p.added_rows != nullptr) in_tile.added_rows = added_rows;
+  multiply(in_tile, b, tile_rows, 0);
   for (size_t r = 0; r < p.rows; ++r) std::copy_n(tile[r], columns, p.c_rows[r] + column);
 }
 

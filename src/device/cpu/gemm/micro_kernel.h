@@ -45,6 +45,9 @@ struct StripProduct {
     kAdd,       // sums from zero, added to C: short chains
     kContinue,  // sums from C: the same bits as with undivided depth
   } old = Old::kOverwrite;
+  // [rows]: address of `columns` floats to add to each row of C in the end; null if there are none.
+  // Not together with kAdd.
+  const float* const* added_rows = nullptr;
 };
 
 // Requires 1 <= rows <= the tile's rows.

@@ -100,6 +100,33 @@ TEST_F(CudaDeviceTest, PiecesWaitForThoseThatTheyName) {
   }
 }
 
+// Two kernels paint a block of zeros, and copies take it through the host to another block: edges
+// between kernels, between copies, and between the two.
+TEST_F(CudaDeviceTest, KernelsAndCopiesWaitForEachOther) {
+  constexpr size_t kBlocks = 30;
+  constexpr size_t kBytes = 8192;
+  static_assert(2 * kBlocks * kBytes <= kArenaBytes);
+  const auto memory = device_->AllocateHost(kBlocks * kBytes);
+  const auto enqueue = [&](size_t piece) {
+    const size_t begin = piece / 4 * kBytes;
+    const auto host = memory->bytes().subspan(begin, kBytes);
+    if (piece % 4 == 0) device_->Paint(begin, begin + kBytes / 2);
+    if (piece % 4 == 1) device_->Paint(begin + kBytes / 2, begin + kBytes);
+    if (piece % 4 == 2) device_->Read(At(begin), host);
+    if (piece % 4 == 3) device_->Write(At(kBlocks * kBytes + begin), host);
+  };
+  std::vector<std::vector<size_t>> after(4 * kBlocks);
+  for (size_t i = 1; i < after.size(); ++i) after[i] = {i - 1};
+  for (int repeat = 0; repeat < 3; ++repeat) {
+    std::memset(memory->bytes().data(), 0, memory->bytes().size());
+    device_->Write(At(0), memory->bytes());
+    device_->Write(At(kBlocks * kBytes), memory->bytes());
+    device_->Replay(0, {after.size(), enqueue,
+                        [&](size_t piece) { return std::span<const size_t>(after[piece]); }});
+    EXPECT_EQ(device_->UsedBytes(0, 2 * kBlocks * kBytes), 0U) << repeat;
+  }
+}
+
 // Pieces without dependencies are all done before the next work.
 TEST_F(CudaDeviceTest, WhatFollowsWaitsForAllPieces) {
   for (int round = 0; round < 3; ++round) {

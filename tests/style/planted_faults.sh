@@ -33,7 +33,7 @@ expect() {
 }
 
 plant
-for check in include_arrows gpu_includes test_twins file_sizes fuzz_targets; do
+for check in include_arrows gpu_includes kernels_wait test_twins file_sizes fuzz_targets; do
   expect pass "$check" "a clean tree"
 done
 
@@ -70,6 +70,16 @@ expect fail gpu_includes "GPU code that includes a library itself"
 mkdir src/graph && echo '#include "thimble/base/twin.h"' >src/graph/kernel.h
 echo '#include <fmt/format.h>' >>src/base/twin.h
 expect fail gpu_includes "fmt behind graph/kernel.h"
+
+kernel='template <class T>\n__global__ void __launch_bounds__(8)\n    Fill(T* x) {\n  %s\n  *x = 1;\n}\n'
+printf "$kernel" 'WaitForKernelsBefore();' >src/base/twin.cuh
+expect pass kernels_wait "a kernel that waits"
+printf "$kernel" '// WaitForKernelsBefore();' >src/base/twin.cuh
+expect fail kernels_wait "a kernel that waits in a comment"
+printf "$kernel$kernel" 'WaitForKernelsBefore();' '' >src/base/twin.cu
+expect fail kernels_wait "a kernel that does not wait, after one that does"
+printf "__global__ void Nothing() {}\n$kernel" 'WaitForKernelsBefore();' >src/base/twin.cu
+expect fail kernels_wait "a kernel on one line, before one that waits"
 
 rm tests/base/twin_test.cc
 expect fail test_twins "a source without a twin"

@@ -10,6 +10,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/device/cuda/capture.h"
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/early_edges.h"
 #include "thimble/device/cuda/open_cuda.h"
 #include "thimble/device/cuda/paint_device.h"
 #include "thimble/device/paint.h"
@@ -187,6 +188,7 @@ cudaGraphExec_t CudaDevice::Record(const Work& work) {
   THIMBLE_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
   CaptureInOrder(stream_, work);
   THIMBLE_CUDA(cudaStreamEndCapture(stream_, &graph));
+  LetKernelsBeginEarly(graph);
   THIMBLE_CUDA(cudaGraphInstantiate(&ready, graph, 0));
   THIMBLE_CUDA(cudaGraphUpload(ready, stream_));
   Synchronize();

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 
 namespace thimble {
 
@@ -16,6 +17,7 @@ inline constexpr int64_t kMaxElementBlocks = 8192;
 
 template <class Body>
 __global__ void __launch_bounds__(kElementThreads) ElementsKernel(Body body, int64_t count) {
+  WaitForKernelsBefore();
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) body(i);
 }

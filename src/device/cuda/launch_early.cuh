@@ -1,41 +1,50 @@
-// Kernels that begin while the previous one on their stream still runs: programmatic dependent
-// launch of sm_90. Work that does not depend on the previous kernel, such as reading its own first
-// rows, is then already done when that ends. On older GPUs they are launched like any other kernel.
+// Kernels that begin while those they depend on still run: programmatic dependent launch of sm_90.
+// The next kernel is then ready, and has done what depends on nothing, when the previous one ends.
+//
+// Every kernel calls WaitForKernelsBefore, because any edge between two kernels of a graph may be
+// such an early one (early_edges.h); a test finds kernels that do not. A kernel ends after its
+// threads have waited, so whoever waits for it has also waited for all that it waited for.
 #pragma once
 
 #include <cuda_runtime.h>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/early_edges.h"
 
 namespace thimble {
 
-// In the previous kernel: the next one may begin when all blocks have called this.
-__device__ inline void LetNextKernelBegin() {
+// The next kernels may begin when a thread of each block has called this. It must have waited: what
+// was written before this kernel is then complete, so that they may read it before they wait, and
+// only one generation of kernels occupies multiprocessors just to wait. As the last block must have
+// begun, this kernel loses no space to them; others that run in parallel may.
+__device__ inline void LetNextKernelsBegin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// In the next kernel, by every thread, before it reads anything the previous one writes and before
-// it writes at all.
-__device__ inline void WaitForKernelBefore() {
+// When the next kernels begin.
+enum class NextKernels {
+  kNow,    // after the wait
+  kLater,  // the kernel calls LetNextKernelsBegin: convolutions, which are long and fill the GPU
+};
+
+// Waits until the kernels that this one depends on have ended. Every thread calls it before its
+// first access to global memory; only kernels of LaunchEarly may read before. Without an early
+// launch it does nothing.
+__device__ inline void WaitForKernelsBefore(NextKernels next = NextKernels::kNow) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
+  if (next == NextKernels::kNow) LetNextKernelsBegin();
 }
 
-// Launches such a kernel. It must call WaitForKernelBefore, and anything it reads before that call
-// must have been written before the previous kernel began.
+// Launches a kernel early also if it is not part of a graph. What it reads before
+// WaitForKernelsBefore must not be written by the previous kernel on the stream, and that one must
+// have depended on whoever wrote it.
 template <class... Parameters>
 void LaunchEarly(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(Parameters...),
                  const Parameters&... arguments) {
-  static const bool supported = [] {
-    int device = 0;
-    int major = 0;
-    THIMBLE_CUDA(cudaGetDevice(&device));
-    THIMBLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    return major >= 9;
-  }();
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -44,7 +53,7 @@ void LaunchEarly(cudaStream_t stream, dim3 blocks, dim3 threads, void (*kernel)(
   config.blockDim = threads;
   config.stream = stream;
   config.attrs = &early;
-  config.numAttrs = supported ? 1 : 0;
+  config.numAttrs = HasEarlyLaunch() ? 1 : 0;
   THIMBLE_CUDA(cudaLaunchKernelEx(&config, kernel, arguments...));
 }
 

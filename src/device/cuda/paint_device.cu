@@ -1,4 +1,5 @@
 #include "thimble/device/cuda/elements.cuh"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/paint_device.h"
 #include "thimble/device/paint.h"
 
@@ -13,13 +14,17 @@ struct PaintWord {
   __device__ void operator()(int64_t i) const { words[i] = kPaint; }
 };
 
-__global__ void ForgetLastUsed() { last_used_count = 0; }
+__global__ void ForgetLastUsed() {
+  WaitForKernelsBefore();
+  last_used_count = 0;
+}
 
 __global__ void __launch_bounds__(kElementThreads)
     FindLastUsed(const uint32_t* words, int64_t num_words) {
   __shared__ unsigned long long block_count;
   if (threadIdx.x == 0) block_count = 0;
   __syncthreads();
+  WaitForKernelsBefore();
   unsigned long long count = 0;
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < num_words; i += step) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/accumulate/accumulate.h"
 #include "thimble/ops/accumulate/accumulate_tensors.h"
@@ -39,6 +40,7 @@ __device__ void AccumulateFourOfAnyType(const AccumulateTensor& tensor, bool fir
 
 __global__ void __launch_bounds__(kAccumulateThreads)
     AccumulateKernel(const __grid_constant__ AccumulateTensors tensors) {
+  WaitForKernelsBefore();
   const int block = static_cast<int>(blockIdx.x);
   const AccumulateTensor tensor = tensors.tensors[tensors.Find(block)];
   const bool first = *tensors.seen == 0;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/avg_pool2d/avg_pool2d.h"
 
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(kPoolLanes* kPoolParts)
     AvgPool2dKernel(PoolGeometry g, InNumbers<Storage> x, OutNumbers<Storage> y) {
   __shared__ float sums[kPoolParts][kPoolLanes];
   const int64_t channel_groups = (g.channels - 1) / kPoolLanes + 1;
+  WaitForKernelsBefore();
   const int64_t items = g.batch * g.pooled_height * g.pooled_width * channel_groups;
   for (int64_t item = blockIdx.x; item < items; item += gridDim.x) {
     const int64_t c = item % channel_groups * kPoolLanes + threadIdx.x;
@@ -66,6 +68,7 @@ template <class Storage>
 __global__ void __launch_bounds__(kPoolLanes* kPoolParts)
     AvgPool2dGradKernel(PoolGeometry g, InNumbers<Storage> dy, OutNumbers<Storage> dx) {
   const int64_t rows = g.batch * g.height;
+  WaitForKernelsBefore();
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t h = row % g.height;
     const int64_t b = row / g.height;

@@ -27,12 +27,12 @@ constexpr int kNormRowsAtOnce = RowsAtOnce<Storage>(4);
 template <class Storage, int kVector>
 __global__ void __launch_bounds__(kNormThreads, 1)
     MeasureKernel(ChannelBlocks blocks, InNumbers<Storage> x, BatchNormArrays arrays) {
-  LetNextKernelBegin();
   constexpr int kRows = kNormRowsAtOnce<Storage>;
   const ThreadRows rows = RowsOfThisThread(blocks);
   const auto first_row = x + blocks.FirstRow(ThisPart()) * blocks.channels;
   RowBatch<Storage, kVector, kRows> batch;
   ChannelSums<kVector> sums;
+  WaitForKernelsBefore();
   if (rows.count > 0) {
     const auto guess = LoadPack<kVector>(first_row + rows.channel);
 #pragma unroll 1
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   const ThreadRows rows = RowsOfThisThread(blocks);
   RowBatch<Storage, kVector, kNormRowsAtOnce<Storage>> batch;
   batch.Read(rows, 0, x);
-  WaitForKernelBefore();
+  WaitForKernelsBefore();
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
@@ -127,6 +127,7 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
   RowBatch<Storage, kVector, kNormRowsAtOnce<Storage>> batch;
+  WaitForKernelsBefore();
   batch.Read(rows, 0, x);
   LoadGroup(blocks, norm, group);
   __syncthreads();

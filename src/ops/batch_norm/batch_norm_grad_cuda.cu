@@ -75,10 +75,10 @@ template <class Storage, int kVector, class Relu>
 __global__ void __launch_bounds__(kNormThreads, 1)
     SumGradientsKernel(ChannelBlocks blocks, KnownNorm known, Relu relu,
                        GradientTensors<Storage> tensors, double* partials) {
-  LetNextKernelBegin();
   __shared__ GroupNorm group;
   const ThreadRows rows = RowsOfThisThread(blocks);
   GradientBatch<Storage, kVector> batch;
+  WaitForKernelsBefore();
   batch.x.Read(rows, 0, tensors.x);
   batch.dy.Read(rows, 0, tensors.dy);
   LoadGroup(blocks, known, group);
@@ -197,14 +197,14 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   __shared__ GroupNorm group;
   __shared__ GroupSlopes slopes;
   if (ThisPart() == blocks.parts) {
-    WaitForKernelBefore();
+    WaitForKernelsBefore();
     if (blockIdx.y == 0) AddUpParts(blocks, known, gradients);
     return;
   }
   const ThreadRows rows = RowsOfThisThread(blocks);
   GradientBatch<Storage, kVector> batch;
   ReadBatch<kFormula, Relu>(rows, 0, tensors, batch);
-  WaitForKernelBefore();
+  WaitForKernelsBefore();
   const double* sums = MergePartials(blocks, gradients.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
     FinishChannel(blocks, known, gradients, place, channel, sums, slopes);

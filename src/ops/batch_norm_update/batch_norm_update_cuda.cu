@@ -2,6 +2,7 @@
 
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm_update/batch_norm_update.h"
 
 namespace thimble {
@@ -100,6 +101,7 @@ __device__ BatchStatistics StatisticsOfBatch(const RunningNorm& norm, int channe
 // One block for each norm.
 __global__ void __launch_bounds__(kRunningThreads)
     BatchNormUpdateKernel(const __grid_constant__ RunningNorms norms) {
+  WaitForKernelsBefore();
   const RunningNorm norm = norms.norms[blockIdx.x];
   const bool skipped = norms.factor != nullptr && *norms.factor == 0;
   for (int c = static_cast<int>(threadIdx.x); c < norm.channels; c += kRunningThreads) {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "thimble/device/cuda/elements.cuh"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/dropout/dropout.h"
 
@@ -47,6 +48,7 @@ __device__ void DropFour(const DropoutDraw& draw, const std::array<uint32_t, 4>&
 template <class Storage, bool kAligned>
 __global__ void __launch_bounds__(kElementThreads)
     DropoutKernel(DropoutDraw draw, DropoutTensors<Storage> tensors) {
+  WaitForKernelsBefore();
   const auto epoch = static_cast<uint32_t>(tensors.epoch[0]);
   const int64_t draws = (tensors.elements + kElementsPerDraw - 1) / kElementsPerDraw;
   const int64_t step = int64_t{gridDim.x} * blockDim.x;

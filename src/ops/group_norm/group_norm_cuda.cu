@@ -1,6 +1,7 @@
 #include <array>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/group_norm/group_norm.h"
 #include "thimble/ops/group_norm/unit_norm.cuh"
 
@@ -94,6 +95,7 @@ template <int kVector, class Storage, class Relu>
 __global__ void __launch_bounds__(kGroupThreads)
     GroupNormKernel(GroupBlocks blocks, GroupNormTensors<Storage> tensors, const float* gamma,
                     const float* beta, double epsilon, Relu relu, GroupNormStatistics stored) {
+  WaitForKernelsBefore();
   for (int64_t unit = blockIdx.x; unit < blocks.units(); unit += gridDim.x) {
     const UnitStatistics statistics = MeasureUnit<kVector>(blocks, unit, tensors);
     if (threadIdx.x == 0) {
@@ -109,6 +111,7 @@ template <int kVector, class Storage, class Relu>
 __global__ void __launch_bounds__(kGroupThreads)
     GroupNormApplyKernel(GroupBlocks blocks, GroupNormTensors<Storage> tensors,
                          KnownGroupNorm known, Relu relu) {
+  WaitForKernelsBefore();
   for (int64_t unit = blockIdx.x; unit < blocks.units(); unit += gridDim.x) {
     const UnitNorm norm(known.mean[unit], known.variance[unit], known.epsilon);
     NormalizeUnit<kVector>(blocks, unit, norm, known.gamma, known.beta, relu, tensors);

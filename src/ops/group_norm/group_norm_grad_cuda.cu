@@ -1,4 +1,5 @@
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/batch_norm/norm_gradients.cuh"
 #include "thimble/ops/group_norm/group_norm.h"
 #include "thimble/ops/group_norm/unit_norm.cuh"
@@ -132,6 +133,7 @@ template <int kVector, bool kAdd, class Storage, class Relu>
 __global__ void __launch_bounds__(kGroupThreads)
     GroupNormGradKernel(GroupBlocks blocks, KnownGroupNorm known, Relu relu,
                         GradientTensors<Storage> tensors, double* partials) {
+  WaitForKernelsBefore();
   for (int64_t unit = blockIdx.x; unit < blocks.units(); unit += gridDim.x) {
     const UnitNorm norm(known.mean[unit], known.variance[unit], known.epsilon);
     const TwoSums sums = SumUnit<kVector>(blocks, unit, norm, known, relu, tensors, partials);
@@ -159,6 +161,7 @@ __global__ void __launch_bounds__(kGroupThreads)
   const int part = static_cast<int>(threadIdx.x) / kSumChannels;
   const int64_t channel = int64_t{blockIdx.x} * kSumChannels + column;
   TwoSums sums;
+  WaitForKernelsBefore();
   if (channel < blocks.channels) {
 #pragma unroll 4
     for (int64_t sample = part; sample < blocks.samples; sample += kSumParts) {

@@ -4,6 +4,7 @@
 
 #include "thimble/base/augmentation.h"
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/image_crop_flip/image_crop_flip.h"
 
 namespace thimble {
@@ -23,6 +24,7 @@ constexpr int64_t kMaxCropBlocks = 1 << 16;  // blocks loop over the remaining i
 // A block for each image; all its threads make the same draw.
 __global__ void __launch_bounds__(kCropThreads)
     ImageCropFlipKernel(RandomSource source, ImageBatch in, uint8_t* y) {
+  WaitForKernelsBefore();
   const int64_t image_bytes = in.height * in.width * in.channels;
   const auto epoch = static_cast<uint32_t>(in.epoch[0]);
   for (int64_t b = blockIdx.x; b < in.batch; b += gridDim.x) {

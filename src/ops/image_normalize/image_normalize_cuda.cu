@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/elements.cuh"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/image_normalize/image_normalize.h"
 
@@ -22,6 +23,7 @@ template <class Storage>
 __global__ void __launch_bounds__(kElementThreads)
     ImageNormalizeKernel(const __grid_constant__ ChannelConstants constants, int64_t count,
                          int64_t channels, const uint8_t* x, Storage* y) {
+  WaitForKernelsBefore();
   const int64_t step = int64_t{gridDim.x} * blockDim.x;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
     const int64_t c = i % constants.count;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/linear/linear.h"
 
@@ -50,6 +51,7 @@ template <class A, class B, class Out>
 __global__ void __launch_bounds__(kWarpLanes* kDotWarps)
     DotProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
                       ProductTarget<Out> target) {
+  WaitForKernelsBefore();
   const int64_t element = int64_t{blockIdx.x} * kDotWarps + threadIdx.y;
   if (element >= shape.rows * shape.columns) return;  // the whole warp
   const int64_t row = element / shape.columns;
@@ -78,6 +80,7 @@ __global__ void __launch_bounds__(kWarpLanes* kDepthParts)
   const int64_t row = blockIdx.x / column_groups;
   const int64_t column = blockIdx.x % column_groups * kWarpLanes + threadIdx.x;
   float sum = 0;
+  WaitForKernelsBefore();
   if (column < shape.columns) {
 #pragma unroll 4
     for (int64_t k = threadIdx.y; k < shape.depth; k += kDepthParts) {
@@ -129,6 +132,7 @@ __global__ void __launch_bounds__(kTileThreads)
   const int y = threadIdx.x / kSide;
   const StridedMatrix<B> b_transposed{b.data, b.column_stride, b.row_stride};
   float sums[kPerThread][kPerThread] = {};
+  WaitForKernelsBefore();
   for (int64_t k0 = 0; k0 < shape.depth; k0 += kTileDepth) {
     LoadPanel(a, first_row, shape.rows, k0, shape.depth, a_panel);
     LoadPanel(b_transposed, first_column, shape.columns, k0, shape.depth, b_panel);
@@ -170,6 +174,7 @@ __global__ void __launch_bounds__(kWarpLanes* kRowParts)
   __shared__ double parts[kRowParts][kWarpLanes];
   const int64_t column = int64_t{blockIdx.x} * kWarpLanes + threadIdx.x;
   double sum = 0;
+  WaitForKernelsBefore();
   if (column < columns) {
     for (int64_t row = threadIdx.y; row < rows; row += kRowParts) {
       sum += LoadNumber(x + (row * columns + column));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/loss_scale/loss_scale.h"
 
@@ -56,6 +57,7 @@ __device__ double SumOverThreads(double sum) {
 // One sum for each block.
 __global__ void __launch_bounds__(kCheckThreads)
     SumSquaresKernel(const __grid_constant__ CheckedGradients list, double* sums) {
+  WaitForKernelsBefore();
   const int64_t block = blockIdx.x;
   int index = 0;
   while (index + 1 < list.num_gradients && list.gradients[index + 1].first_block <= block) ++index;
@@ -81,6 +83,7 @@ __global__ void __launch_bounds__(kCheckThreads)
 __global__ void __launch_bounds__(kCheckThreads)
     FindFactorKernel(const double* sums, int64_t num_sums, double clip, const float* state,
                      float* factor, float* next_state) {
+  WaitForKernelsBefore();
   double squares = 0;
   for (int64_t i = threadIdx.x; i < num_sums; i += kCheckThreads) squares += sums[i];
   squares = SumOverThreads(squares);
@@ -93,10 +96,12 @@ __global__ void __launch_bounds__(kCheckThreads)
 }
 
 __global__ void ScaleLossKernel(const float* weight, const float* state, float* y) {
+  WaitForKernelsBefore();
   *y = *weight * state[kScale];
 }
 
 __global__ void AdjustKernel(LossScaleRule rule, const float* state, float* next) {
+  WaitForKernelsBefore();
   rule.Adjust(state, next);
 }
 

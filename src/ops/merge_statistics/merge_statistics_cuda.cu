@@ -2,6 +2,7 @@
 
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/merge_statistics/merge_statistics.h"
 
 namespace thimble {
@@ -69,6 +70,7 @@ __device__ PartStatistics Join(const PartStatistics& old, int64_t before,
 // One block for each norm.
 __global__ void __launch_bounds__(kMergeThreads)
     MergeStatisticsKernel(const __grid_constant__ MergedNorms norms) {
+  WaitForKernelsBefore();
   const MergedNorm norm = norms.norms[blockIdx.x];
   const NearlyEqualParts groups{norm.samples, norm.groups};
   const int seen = *norm.seen;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/sgd_update/sgd_numbers.cuh"
 #include "thimble/ops/sgd_update/sgd_tensors.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
@@ -57,6 +58,7 @@ __device__ SgdNow ReadNow(const SgdSettings& settings) {
 template <SgdOp kOp>
 __global__ void __launch_bounds__(kSgdThreads)
     SgdFloatKernel(const __grid_constant__ SgdTensors tensors) {
+  WaitForKernelsBefore();
   const int block = static_cast<int>(blockIdx.x);
   const SgdTensor tensor = tensors.tensors[tensors.Find(block)];
   const SgdSettings& settings = tensors.settings;
@@ -84,6 +86,7 @@ __global__ void __launch_bounds__(kSgdThreads)
 template <SgdOp kOp>
 __global__ void __launch_bounds__(kSgdThreads)
     SgdKernel(const __grid_constant__ SgdTensors tensors) {
+  WaitForKernelsBefore();
   const int block = static_cast<int>(blockIdx.x);
   const int index = tensors.Find(block);
   const SgdTensor tensor = tensors.tensors[index];

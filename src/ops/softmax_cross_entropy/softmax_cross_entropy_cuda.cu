@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace thimble {
@@ -81,6 +82,7 @@ __global__ void __launch_bounds__(kRowLanes* kLossWarps)
   const int warp = threadIdx.y;
   double loss_sum = 0;
   int correct_sum = 0;
+  WaitForKernelsBefore();
   for (int64_t b = warp; b < in.rows; b += kLossWarps) {
     const int32_t label = in.labels[b];
     if (!InRange(label, in.classes)) {
@@ -112,6 +114,7 @@ constexpr int64_t kMaxGradBlocks = 1 << 16;  // blocks loop over the remaining r
 // A lane overwrites only elements that no other lane still reads, so that dlogits may be logits.
 __global__ void __launch_bounds__(kRowLanes* kGradWarps)
     SoftmaxCrossEntropyGradKernel(ClassifiedRows in, const float* dloss, float* dlogits) {
+  WaitForKernelsBefore();
   const int lane = threadIdx.x;
   const double factor = static_cast<double>(dloss[0]) / in.divisor;
   const int64_t step = int64_t{gridDim.x} * kGradWarps;

@@ -1,6 +1,7 @@
 #include <array>
 
 #include "thimble/device/cuda/elements.cuh"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/conv2d/cuda/plain_convolution.h"
 
@@ -87,6 +88,7 @@ __global__ void __launch_bounds__(kStrands)
   const int64_t out = element / c.channels / (c.kernel_height * c.kernel_width);
   const int64_t pixels = int64_t{c.batch} * c.out_height * c.out_width;
   float sum = 0;
+  WaitForKernelsBefore();
   for (int64_t pixel = threadIdx.x; pixel < pixels; pixel += kStrands) {
     const int column =
         static_cast<int>(pixel % c.out_width) * c.stride - c.padding + tap % c.kernel_width;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 
 namespace thimble {
@@ -35,6 +36,7 @@ __global__ void __launch_bounds__(kSumThreads)
   __shared__ Vector strands[kHeight][kWidth];
   const int64_t element = int64_t{blockIdx.x} * kWidth + threadIdx.x;
   Vector total{};
+  WaitForKernelsBefore();
   if (element < elements) {
 #pragma unroll 4
     for (int row = static_cast<int>(threadIdx.y); row < count; row += kHeight) {

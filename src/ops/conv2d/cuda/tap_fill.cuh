@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
 namespace thimble::tap {
@@ -91,12 +92,15 @@ __device__ void FillSlots(const TapConvolution& c, int slots, Parts parts, float
     const bool has_taps = c.grids[part.item.grid].num_taps > 0;
     if (part.channel == 0 && has_taps) LocatePixels<T>(c, area, part.item, offsets);
     const PartPlace<T> place{c, part, pixels, offsets, slot_weights.Change(part.Weights(c), slots)};
+    // So far only the table was written.
+    if (count == 0) WaitForKernelsBefore(NextKernels::kLater);
     parts.Begin(place);
     if (count >= slots) handovers.empty[part.slot].Wait(!part.odd);
     float* tile = shared + part.slot * slot_words;
     parts.Finish(place, tile, tile + pixels * kPitch);
     parts.Arrive(handovers.full[part.slot]);
   }
+  LetNextKernelsBegin();
 }
 
 }  // namespace thimble::tap

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/ops/conv2d/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 #include "thimble/ops/conv2d/cuda/tap_copy.cuh"
@@ -37,6 +38,7 @@ __global__ void __launch_bounds__(T::kThreads + T::kCopiers, kMostBlocks<T, kTap
   if (threadIdx.x >= T::kThreads) {
     FillSlots<T>(c, slots, Parts(c, arrays), shared, handovers);
   } else {
+    WaitForKernelsBefore(NextKernels::kLater);
     DrainSlots<T, kLayout, kTaps>(c, slots, shared, Results(c, arrays), handovers);
   }
 }

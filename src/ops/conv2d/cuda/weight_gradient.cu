@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/image_tile.cuh"
 #include "thimble/ops/conv2d/cuda/sum_rows.cuh"
@@ -187,6 +188,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   };
 
   WarpSums<C> sums;
+  WaitForKernelsBefore(NextKernels::kLater);
   if (first < end) copy(first, shared);
   for (int tile = first; tile < end; ++tile) {
     float* present = shared + (tile - first) % 2 * tile_floats;
@@ -204,6 +206,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
       MultiplyTile<C, 0>(g, t, present, row, turn, sums);
     }
   }
+  LetNextKernelsBegin();
   __syncthreads();
   AddTurns<C>(row, turn, shared, sums);
   if (turn > 0) return;

@@ -8,6 +8,7 @@
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/cluster.cuh"
+#include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/image_tile.cuh"
 #include "thimble/ops/conv2d/cuda/sum_rows.cuh"
@@ -198,6 +199,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   };
 
   WarpSums<C> sums;
+  WaitForKernelsBefore(NextKernels::kLater);
   for (int tile = first; tile < first + kStages - 1; ++tile) copy(tile);
   for (int tile = first; tile < end; ++tile) {
     WaitForCopiesBut<kStages - 2>();
@@ -206,6 +208,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
     copy(tile + kStages - 1);
     MultiplyTile<C>(g, t, stage(tile), row, turn, sums);
   }
+  LetNextKernelsBegin();
   WaitForCopies();
   __syncthreads();
   CollectSums<C>(row, turn, sums, shared);

@@ -60,10 +60,17 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   }
 }
 
+// What the thread that finishes a channel reads before the sums are there.
+struct ChannelInputs {
+  float gamma = 0;
+  float beta = 0;
+  float guess = 0;
+};
+
 // Turns the sums of a channel into its stored statistics and its constants.
 __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays& arrays,
-                              double epsilon, int place, int64_t channel, const double* sums,
-                              GroupNorm& group) {
+                              const ChannelInputs& inputs, double epsilon, int place,
+                              int64_t channel, const double* sums, GroupNorm& group) {
   const int64_t statistic = StatisticOfThisPart(blocks, channel);
   const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.PartRows(ThisPart()));
   const double sum = sums[place];
@@ -71,11 +78,11 @@ __device__ void FinishChannel(const ChannelBlocks& blocks, const BatchNormArrays
   double squares = sums[blocks.group_channels() + place] - sum * distance;
   // Rounding can give a tiny negative number if all values are equal; NaN must stay.
   if (squares < 0) squares = 0;
-  const float mean = static_cast<float>(arrays.guess[statistic] + distance);
+  const float mean = static_cast<float>(inputs.guess + distance);
   const float variance = static_cast<float>(squares / count);
   group.mean[place] = mean;
-  group.scale[place] = ChannelScale(arrays.gamma[channel], variance, epsilon);
-  group.shift[place] = arrays.beta[channel];
+  group.scale[place] = ChannelScale(inputs.gamma, variance, epsilon);
+  group.shift[place] = inputs.beta;
   if (blockIdx.y == 0) {
     arrays.mean[statistic] = mean;
     arrays.variance[statistic] = variance;
@@ -111,10 +118,18 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   const ThreadRows rows = RowsOfThisThread(blocks);
   RowBatch<Storage, kVector, kNormRowsAtOnce<Storage>> batch;
   batch.Read(rows, 0, x);
+  ChannelInputs inputs;
+  ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
+    inputs.gamma = arrays.gamma[channel];
+    inputs.beta = arrays.beta[channel];
+  });
   WaitForKernelsBefore();
+  ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
+    inputs.guess = arrays.guess[StatisticOfThisPart(blocks, channel)];
+  });
   const double* sums = MergePartials(blocks, arrays.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    FinishChannel(blocks, arrays, epsilon, place, channel, sums, group);
+    FinishChannel(blocks, arrays, inputs, epsilon, place, channel, sums, group);
   });
   __syncthreads();
   NormalizeRows(rows, ThreadNorm<kVector, Relu>(group, rows.place, relu), batch, x, y);

@@ -98,11 +98,10 @@ struct alignas(16) GroupSlopes {
 };
 
 // Turns the sums of a channel into its slopes and, if there is one part, its gradients.
-__device__ void FinishChannel(const ChannelBlocks& blocks, const KnownNorm& norm,
+__device__ void FinishChannel(const ChannelBlocks& blocks, double inverse,
                               const GradientSums& gradients, int place, int64_t channel,
                               const double* sums, GroupSlopes& slopes) {
   const double count = static_cast<double>(blocks.rows == 0 ? 1 : blocks.PartRows(ThisPart()));
-  const double inverse = Inverse(norm, StatisticOfThisPart(blocks, channel));
   const double dbeta = sums[place];
   const double dgamma = sums[blocks.group_channels() + place] * inverse;
   slopes.offset[place] = static_cast<float>(dbeta / count);
@@ -204,12 +203,17 @@ __global__ void __launch_bounds__(kNormThreads, 1)
   const ThreadRows rows = RowsOfThisThread(blocks);
   GradientBatch<Storage, kVector> batch;
   ReadBatch<kFormula, Relu>(rows, 0, tensors, batch);
+  // Two warps, at the same time.
+  double inverse = 0;
+  ForEachChannelOfGroup(blocks, 0, [&](int /*place*/, int64_t channel) {
+    inverse = Inverse(known, StatisticOfThisPart(blocks, channel));
+  });
+  LoadGroup(blocks, known, group);
   WaitForKernelsBefore();
   const double* sums = MergePartials(blocks, gradients.partials);
   ForEachChannelOfGroup(blocks, 0, [&](int place, int64_t channel) {
-    FinishChannel(blocks, known, gradients, place, channel, sums, slopes);
+    FinishChannel(blocks, inverse, gradients, place, channel, sums, slopes);
   });
-  LoadGroup(blocks, known, group);
   __syncthreads();
   CombineRows<kFormula>(rows, ThreadNorm<kVector, Relu>(group, rows.place, relu), slopes, batch,
                         tensors);

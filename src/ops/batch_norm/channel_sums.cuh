@@ -29,35 +29,68 @@ struct ChannelSums {
   double sums[2][kVector] = {};
 };
 
-// Adds up the sums of each channel over the threads of a warp. Lanes of one column get the same
-// bits.
+// The sums that a lane has after AddUpWarp, out of those of its column.
 template <int kVector>
-__device__ void AddUpWarp(int columns, ChannelSums<kVector>& mine) {
-  for (int distance = 16; distance >= columns; distance /= 2) {
+struct LaneSums {
+  // With four channels, each of four lanes keeps a quarter.
+  static constexpr int kCount = kVector == 4 ? 2 : 2 * kVector;
+  static constexpr int kLanes = 2 * kVector / kCount;  // that share a column
+  double sums[kCount];
+
+  // Where the lanes of a column begin, and which sum is its first: which * kVector + v.
+  __device__ static int Column(int lane) { return lane % (32 / kLanes); }
+  __device__ static int First(int lane) { return lane / (32 / kLanes) * kCount; }
+};
+
+// Adds up the sums of each channel over the threads of a warp, as a tree. While a lane has many
+// sums, it adds half of them and leaves the others to its partner, which halves the shuffles.
+template <int kVector>
+__device__ LaneSums<kVector> AddUpWarp(int columns, const ChannelSums<kVector>& mine) {
+  constexpr int kCount = LaneSums<kVector>::kCount;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  double sums[2 * kVector];
 #pragma unroll
-    for (int which = 0; which < 2; ++which) {
+  for (int i = 0; i < 2 * kVector; ++i) sums[i] = mine.sums[i / kVector][i % kVector];
+  int distance = 16;
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        mine.sums[which][v] += __shfl_xor_sync(0xffffffffU, mine.sums[which][v], distance);
-      }
+  for (int half = kVector; half >= kCount; half /= 2, distance /= 2) {
+    const bool upper = (lane & distance) != 0;
+#pragma unroll
+    for (int i = 0; i < half; ++i) {
+      const double given = upper ? sums[i] : sums[i + half];
+      const double kept = upper ? sums[i + half] : sums[i];
+      sums[i] = kept + __shfl_xor_sync(0xffffffffU, given, distance);
     }
   }
+  for (; distance >= columns; distance /= 2) {
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      sums[i] += __shfl_xor_sync(0xffffffffU, sums[i], distance);
+    }
+  }
+  LaneSums<kVector> result;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) result.sums[i] = sums[i];
+  return result;
 }
 
 // Writes the sums over all threads of the block to `partials` (parts, chunks, 2, C). Called by all
 // threads; those without elements pass zeros.
 template <int kVector>
-__device__ void StorePartials(const ChannelBlocks& blocks, ChannelSums<kVector> mine,
+__device__ void StorePartials(const ChannelBlocks& blocks, const ChannelSums<kVector>& mine,
                               double* partials) {
   constexpr int kWarps = kNormThreads / 32;
   __shared__ double of_warps[2][kMaxGroupChannels][kWarps + 1];  // no two columns in one bank
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  AddUpWarp(blocks.columns(), mine);
-  if (lane < blocks.columns()) {
-    for (int v = 0; v < kVector; ++v) {
-      of_warps[0][lane * kVector + v][warp] = mine.sums[0][v];
-      of_warps[1][lane * kVector + v][warp] = mine.sums[1][v];
+  using Sums = LaneSums<kVector>;
+  const Sums sums = AddUpWarp(blocks.columns(), mine);
+  if (Sums::Column(lane) < blocks.columns()) {
+#pragma unroll
+    for (int i = 0; i < Sums::kCount; ++i) {
+      const int index = Sums::First(lane) + i;
+      of_warps[index / kVector][Sums::Column(lane) * kVector + index % kVector][warp] =
+          sums.sums[i];
     }
   }
   __syncthreads();
@@ -94,8 +127,9 @@ inline __device__ MergeSlot SlotOfThisThread(const ChannelBlocks& blocks) {
           kNormThreads / slots};
 }
 
-// Adds up the sums of the threads of each slot. The result, in shared memory, has group_channels()
-// first sums, then as many second sums. Called by all threads, once per kernel.
+// Adds up the sums of the threads of each slot, as a tree: the second half is added to the first.
+// The result, in shared memory, has group_channels() first sums, then as many second sums. Called
+// by all threads, once per kernel.
 inline __device__ const double* AddUpSlots(const ChannelBlocks& blocks, const MergeSlot& slot,
                                            double mine) {
   __shared__ double sums[kNormThreads];
@@ -103,10 +137,27 @@ inline __device__ const double* AddUpSlots(const ChannelBlocks& blocks, const Me
   const int slots = 2 * blocks.group_channels();
   sums[thread] = mine;
   __syncthreads();
-  for (int half = slot.threads / 2; half > 0; half /= 2) {
+  // One thread adds the last levels of the tree, which takes less time than a barrier for each.
+  constexpr int kLast = 8;
+  static_assert(kNormThreads / (2 * kMaxGroupChannels) >= 2 * kLast);
+  for (int half = slot.threads / 2; half > kLast; half /= 2) {
     if (slot.begin < half) sums[thread] += sums[thread + half * slots];
     __syncthreads();
   }
+  if (slot.begin == 0) {
+    double level[kLast];
+#pragma unroll
+    for (int i = 0; i < kLast; ++i) {
+      level[i] = sums[thread + i * slots] + sums[thread + (i + kLast) * slots];
+    }
+#pragma unroll
+    for (int half = kLast / 2; half > 0; half /= 2) {
+#pragma unroll
+      for (int i = 0; i < half; ++i) level[i] += level[i + half];
+    }
+    sums[thread] = level[0];
+  }
+  __syncthreads();
   return sums;
 }
 

@@ -31,7 +31,7 @@ void LaunchBatchNormEvalGrad(cudaStream_t stream, const ChannelBlocks& blocks,
                              const KnownNorm& norm, const GradientTensors<AnyNumber>& tensors,
                              const GradientSums& sums);
 
-// The second warp loads, while the first may have sums to finish.
+// The second warp loads, while the first may have other constants to compute.
 inline constexpr int kLoadingThread = 32;
 static_assert(kMaxGroupChannels <= kLoadingThread);
 

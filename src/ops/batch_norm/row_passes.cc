@@ -290,8 +290,8 @@ void NormalizeRows(const ChannelNorm& norm, size_t rows, size_t channels, ConstN
                    Numbers y) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants,
-                                      size_t begin, size_t count) HWY_ATTR {
+      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants, size_t begin,
+                                      size_t count) HWY_ATTR {
         HWY_ALIGN float copy[kMaxPieceFloats];
         ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {
           const InRows from = piece.Read(group, x, copy);
@@ -318,8 +318,7 @@ void SumRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, Cons
   std::fill_n(sum_dy, channels, 0.0);
   std::fill_n(sum_product, channels, 0.0);
   ForEachGroupOfBlocks(
-      norm, rows, channels,
-      [=](auto group, auto constants, size_t begin, size_t count) HWY_ATTR {
+      norm, rows, channels, [=](auto group, auto constants, size_t begin, size_t count) HWY_ATTR {
         HWY_ALIGN float sums[kMaxGroupChannels];
         HWY_ALIGN float products[kMaxGroupChannels];
         HWY_ALIGN float x_copy[kMaxPieceFloats];
@@ -351,8 +350,8 @@ HWY_INLINE void CombineRowsWith(const ChannelNorm& norm, size_t rows, size_t cha
                                 const Combine& combine) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants,
-                                      size_t begin, size_t count) HWY_ATTR {
+      [&]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants, size_t begin,
+                                      size_t count) HWY_ATTR {
         HWY_ALIGN float x_copy[kMaxPieceFloats];
         HWY_ALIGN float dy_copy[kMaxPieceFloats];
         HWY_ALIGN float other_copy[kMaxPieceFloats];
@@ -418,8 +417,8 @@ void ScaleRowGradients(const ChannelNorm& norm, size_t rows, size_t channels, Co
                        ConstNumbers dy, Numbers dx) {
   ForEachGroupOfBlocks(
       norm, rows, channels,
-      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants,
-                                      size_t begin, size_t count) HWY_ATTR {
+      [=]<class Tag, size_t kVectors>(Group<Tag, kVectors> group, auto constants, size_t begin,
+                                      size_t count) HWY_ATTR {
         HWY_ALIGN float x_copy[kMaxPieceFloats];
         HWY_ALIGN float dy_copy[kMaxPieceFloats];
         ForEachPiece(group, begin, count, channels, [&](const Piece& piece) HWY_ATTR {

@@ -2,7 +2,8 @@
 # project does not need it. The CUDA runtime is linked statically, so that programs also start on
 # machines without it and report what is missing.
 set(THIMBLE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
-set(THIMBLE_CUDA_ARCHITECTURES "80-real;90-real;90-virtual" CACHE STRING
+# 90a is the H100 and H200 with instructions that later GPUs do not have.
+set(THIMBLE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual" CACHE STRING
   "GPU architectures to compile for: A100, H100 and H200, and later ones")
 
 set(THIMBLE_WITH_CUDA OFF)
@@ -23,6 +24,10 @@ if(THIMBLE_WITH_CUDA)
   set(CMAKE_CUDA_ARCHITECTURES ${THIMBLE_CUDA_ARCHITECTURES})
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)
+  # CMake detects the GPU that is there, but not its "a".
+  if(THIMBLE_CUDA_ARCHITECTURES STREQUAL "native" AND CMAKE_CUDA_ARCHITECTURES_NATIVE MATCHES "^90")
+    set(CMAKE_CUDA_ARCHITECTURES 90a-real)
+  endif()
   # CMake 3.25 does not recognize that nvcc 12 and later support C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")

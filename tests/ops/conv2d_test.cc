@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/case_draw.h"
+#include "tests/support/cuda_memory.h"
 #include "tests/support/kernel_run.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
@@ -270,6 +271,33 @@ TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
       }
     }
   }
+}
+
+// Calls of 16-bit numbers that a GPU with instructions for warpgroups computes with them. They are
+// large, because the copy engine reads no images of less than 128 KiB, and take turns with the
+// types.
+TEST(CudaWideConvolutions, AgreeWithReference) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  bool turn = false;
+  const auto check = [&](OpCase op_case) {
+    turn = !turn;
+    op_case.number_types = {turn ? DType::kF16 : DType::kBF16};
+    CheckCudaKernels(op_case);
+  };
+  for (const Convolution& c : std::vector<Convolution>{
+           {4, 16, 16, 64, 64, 3, 3, 1, 1},   // whole tiles
+           {3, 19, 20, 96, 160, 3, 3, 1, 1},  // pixels with a rest, half a part of channels
+           {2, 24, 23, 64, 224, 3, 3, 1, 3},  // windows that read padding only
+           {4, 8, 8, 256, 128, 3, 3, 1, 1},   // few tiles: clusters
+           {1, 7, 148, 64, 64, 3, 1, 1, 1},   // a kernel that is not square
+           {8, 21, 22, 64, 128, 3, 3, 2, 1},  // a stride
+           {4, 33, 33, 32, 64, 3, 3, 2, 1},   // the same with few channels
+           {8, 21, 22, 96, 64, 1, 1, 2, 0},   // a shortcut: three of four pixels get no gradient
+           {2, 16, 40, 128, 64, 1, 1, 1, 0}}) {
+    for (const OpCase& op_case : {c.ForwardAdd(), c.GradWeight(), c.GradInput()}) check(op_case);
+  }
+  // Several copies of dw in scratch.
+  check(Convolution{17, 32, 32, 64, 64, 3, 3, 1, 1}.GradWeight());
 }
 
 // Names of the op's CUDA kernels that accept the call. This needs no GPU.

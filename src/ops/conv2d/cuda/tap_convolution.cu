@@ -14,6 +14,7 @@
 
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 #include "thimble/ops/conv2d/cuda/tap_launch.cuh"
+#include "thimble/ops/conv2d/cuda/wide_convolution.h"
 
 namespace thimble {
 namespace tap {
@@ -67,6 +68,7 @@ void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution
                           const TapArrays& arrays) {
   TapConvolution c = convolution;
   for (int grid = 0; grid < c.num_grids; ++grid) SortTaps(c.grids[grid]);
+  if (IsShort(math) && LaunchWideConvolution(stream, c, math, arrays)) return;
   const auto launch = [&]<tap::Weights kLayout>() {
     if (math == Math::kF16) {
       tap::LaunchShortTaps<kLayout, Math::kF16>(stream, c, arrays);

@@ -14,6 +14,7 @@
 #include "thimble/ops/conv2d/cuda/sum_rows.cuh"
 #include "thimble/ops/conv2d/cuda/weight_gradient_short.h"
 #include "thimble/ops/conv2d/cuda/weight_gradient_tiling.cuh"
+#include "thimble/ops/conv2d/cuda/wide_weight_gradient.h"
 
 namespace thimble {
 namespace {
@@ -217,8 +218,22 @@ __global__ void __launch_bounds__(C::kThreads, 2)
                       static_cast<int>(blockIdx.x) / cluster_blocks * elements);
 }
 
+// Adds up the copies of dw in scratch, if there are several.
+void SumCopies(cudaStream_t stream, const WeightGradient& g, int copies,
+               const WeightGradientArrays& arrays) {
+  if (copies == 1) return;
+  const auto elements = static_cast<int64_t>(g.elements());
+  if (elements % 4 == 0) {
+    LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), copies, elements / 4,
+                  arrays.dw);
+  } else {
+    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), copies, elements, arrays.dw);
+  }
+}
+
 template <class C>
-void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientArrays& arrays) {
+void Launch(cudaStream_t stream, const WeightGradient& g, int copies,
+            const WeightGradientArrays& arrays) {
   using Number = typename C::Number;
   using Groups = ShortGroups<Number>;
   const auto kernel = ShortWeightGradientKernel<C>;
@@ -229,32 +244,28 @@ void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientAr
   }();
   static_cast<void>(allowed);
   Tiling t = TilingOf(g, C::kOut, C::kIn);
-  Sharing sharing = SharingOf(t);
-  if (!HasClusters()) sharing.cluster_blocks = 1;
-  t.splits = sharing.clusters * sharing.cluster_blocks;
+  const int cluster_blocks = HasClusters() ? SharingOf(t).cluster_blocks : 1;
+  t.splits = copies * cluster_blocks;
   const dim3 blocks(static_cast<unsigned>(t.splits), static_cast<unsigned>(t.out_groups),
                     static_cast<unsigned>(t.in_groups));
   const Groups x{arrays.x, CopyingOf(arrays.x.type, DTypeOf<Number>(), g.channels)};
   const Groups dy{arrays.dy, CopyingOf(arrays.dy.type, DTypeOf<Number>(), g.out_channels)};
-  const bool one = sharing.clusters == 1;
-  LaunchClusters(stream, blocks, C::kThreads, SharedBytes<C>(t), sharing.cluster_blocks, kernel, g,
-                 t, sharing.cluster_blocks, x, dy,
-                 one ? arrays.dw : Numbers{arrays.scratch, DType::kF32});
-  if (one) return;
-  const auto elements = static_cast<int64_t>(g.elements());
-  if (elements % 4 == 0) {
-    LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), sharing.clusters,
-                  elements / 4, arrays.dw);
-  } else {
-    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), sharing.clusters, elements,
-                  arrays.dw);
-  }
+  LaunchClusters(stream, blocks, C::kThreads, SharedBytes<C>(t), cluster_blocks, kernel, g, t,
+                 cluster_blocks, x, dy,
+                 copies == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32});
 }
 
 // Tilings do not depend on which type of 16 bits it is.
 template <class Visit>
 auto WithAnyConfig(const WeightGradient& g, const Visit& visit) {
   return WithConfig<Math::kF16, Channels::kFours>(g, visit);
+}
+
+// Copies of dw: as many as there are clusters along the tiles. The same for every GPU.
+int CopiesOf(const WeightGradient& g) {
+  if (const auto sharing = WideSharingOf(g)) return sharing->clusters;
+  return WithAnyConfig(g,
+                       [&]<class C>() { return SharingOf(TilingOf(g, C::kOut, C::kIn)).clusters; });
 }
 
 }  // namespace
@@ -267,19 +278,23 @@ bool FitsShortWeightGradient(const WeightGradient& gradient) {
 }
 
 size_t ShortWeightGradientScratchBytes(const WeightGradient& gradient) {
-  const int clusters = WithAnyConfig(
-      gradient, [&]<class C>() { return SharingOf(TilingOf(gradient, C::kOut, C::kIn)).clusters; });
-  return clusters > 1 ? static_cast<size_t>(clusters) * gradient.elements() * sizeof(float) : 0;
+  const int copies = CopiesOf(gradient);
+  return copies > 1 ? static_cast<size_t>(copies) * gradient.elements() * sizeof(float) : 0;
 }
 
 void LaunchShortWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
                                const WeightGradientArrays& arrays) {
-  const auto launch = [&]<class C>() { Launch<C>(stream, gradient, arrays); };
-  if (math == Math::kF16) {
-    WithConfig<Math::kF16, Channels::kFours>(gradient, launch);
-  } else {
-    WithConfig<Math::kBF16, Channels::kFours>(gradient, launch);
+  const int copies = CopiesOf(gradient);
+  const auto sharing = WideSharingOf(gradient);
+  if (!sharing || !LaunchWideWeightGradient(stream, gradient, *sharing, math, arrays)) {
+    const auto launch = [&]<class C>() { Launch<C>(stream, gradient, copies, arrays); };
+    if (math == Math::kF16) {
+      WithConfig<Math::kF16, Channels::kFours>(gradient, launch);
+    } else {
+      WithConfig<Math::kBF16, Channels::kFours>(gradient, launch);
+    }
   }
+  SumCopies(stream, gradient, copies, arrays);
 }
 
 }  // namespace thimble

@@ -44,8 +44,10 @@ struct SgdTensor {
 };
 
 inline constexpr int kSgdThreads = 256;
-// Each thread works on four elements at once. A multiple of the blocks of q8.
-inline constexpr int kSgdBlockElements = 4 * kSgdThreads;
+// Each thread works on four elements at once, several times: finding the tensor takes as long as
+// the work on a few elements. A multiple of the blocks of q8.
+inline constexpr int kSgdPasses = 2;
+inline constexpr int kSgdBlockElements = kSgdPasses * 4 * kSgdThreads;
 // All 80 tensors of a wrn-28-2, within the 4 KiB of kernel arguments that every GPU supports.
 inline constexpr int kMaxSgdTensors = 80;
 

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
@@ -54,17 +55,21 @@ __device__ SgdNow ReadNow(const SgdSettings& settings) {
           .first = settings.seen != nullptr && *settings.seen == 0};
 }
 
+// The place of a block: its tensor, and this thread's first element.
+struct SgdPlace {
+  int tensor, first;
+
+  __device__ explicit SgdPlace(const SgdTensors& tensors)
+      : tensor(tensors.Find(static_cast<int>(blockIdx.x))),
+        first((static_cast<int>(blockIdx.x) - tensors.tensors[tensor].first_block) *
+                  kSgdBlockElements +
+              4 * static_cast<int>(threadIdx.x)) {}
+};
+
 // All numbers are f32: nothing is rounded.
 template <SgdOp kOp>
-__global__ void __launch_bounds__(kSgdThreads)
-    SgdFloatKernel(const __grid_constant__ SgdTensors tensors) {
-  WaitForKernelsBefore();
-  const int block = static_cast<int>(blockIdx.x);
-  const SgdTensor tensor = tensors.tensors[tensors.Find(block)];
-  const SgdSettings& settings = tensors.settings;
-  const SgdNow now = ReadNow<kOp>(settings);
-  const int i =
-      (block - tensor.first_block) * kSgdBlockElements + 4 * static_cast<int>(threadIdx.x);
+__device__ void UpdateFloats(const SgdSettings& settings, const SgdNow& now,
+                             const SgdTensor& tensor, int i) {
   if (i >= tensor.elements) return;
   const bool skipped = WritesWeight(kOp) && now.factor == 0;
   const int count = min(4, tensor.elements - i);
@@ -82,18 +87,33 @@ __global__ void __launch_bounds__(kSgdThreads)
   StoreSgdFloats(momentum, tensor.next_momentum, i, count);
 }
 
-// Any types, rounding at random if the settings ask for it.
 template <SgdOp kOp>
 __global__ void __launch_bounds__(kSgdThreads)
-    SgdKernel(const __grid_constant__ SgdTensors tensors) {
+    SgdFloatKernel(const __grid_constant__ SgdTensors tensors) {
   WaitForKernelsBefore();
-  const int block = static_cast<int>(blockIdx.x);
-  const int index = tensors.Find(block);
-  const SgdTensor tensor = tensors.tensors[index];
-  const SgdSettings& settings = tensors.settings;
-  const SgdNow now = ReadNow<kOp>(settings);
-  const int i =
-      (block - tensor.first_block) * kSgdBlockElements + 4 * static_cast<int>(threadIdx.x);
+  const SgdPlace place(tensors);
+  const SgdTensor tensor = tensors.tensors[place.tensor];
+  const SgdNow now = ReadNow<kOp>(tensors.settings);
+#pragma unroll
+  for (int pass = 0; pass < kSgdPasses; ++pass) {
+    UpdateFloats<kOp>(tensors.settings, now, tensor, place.first + pass * 4 * kSgdThreads);
+  }
+}
+
+// Types that are known when the code is compiled, or those of the settings.
+template <class Storage>
+__device__ SgdSettings WithTypes(SgdSettings settings) {
+  if constexpr (!std::is_same_v<Storage, AnyNumber>) {
+    settings.weight_type = settings.gradient_type = settings.momentum_type = DTypeOf<Storage>();
+    settings.next_weight_type = settings.next_momentum_type = DTypeOf<Storage>();
+  }
+  return settings;
+}
+
+// Any types, rounding at random if the settings ask for it. Called by all threads of a block.
+template <SgdOp kOp>
+__device__ void UpdateFour(const SgdSettings& settings, const SgdNow& now, const SgdTensor& tensor,
+                           uint32_t stream, int i) {
   const int count = max(0, min(4, tensor.elements - i));
   if (now.factor == 0 && !(kOp == SgdOp::kGather && now.first)) {  // the same for all threads
     if constexpr (WritesWeight(kOp)) {
@@ -116,7 +136,6 @@ __global__ void __launch_bounds__(kSgdThreads)
   SgdRounding rounding{.stochastic = settings.stochastic};
   if (settings.stochastic) {
     const uint32_t occasion = kOp == SgdOp::kGather ? static_cast<uint32_t>(*settings.seen) + 1 : 0;
-    const uint32_t stream = settings.streams_from + tensors.streams[index];
     const uint32_t draw = settings.first_draw + static_cast<uint32_t>(i) / 4;
     rounding.words =
         Philox4x32(settings.key, {draw, stream, occasion, static_cast<uint32_t>(*settings.update)});
@@ -128,6 +147,21 @@ __global__ void __launch_bounds__(kSgdThreads)
     constexpr int kOutput = kOp == SgdOp::kGather ? 0 : 1;
     StoreSgdFour(settings.next_momentum_type, momentum, rounding, kOutput, tensor.next_momentum, i,
                  count);
+  }
+}
+
+template <SgdOp kOp, class Storage>
+__global__ void __launch_bounds__(kSgdThreads)
+    SgdKernel(const __grid_constant__ SgdTensors tensors) {
+  WaitForKernelsBefore();
+  const SgdPlace place(tensors);
+  const SgdTensor tensor = tensors.tensors[place.tensor];
+  const SgdSettings settings = WithTypes<Storage>(tensors.settings);
+  const SgdNow now = ReadNow<kOp>(settings);
+  const uint32_t stream = settings.streams_from + tensors.streams[place.tensor];
+#pragma unroll 1
+  for (int pass = 0; pass < kSgdPasses; ++pass) {
+    UpdateFour<kOp>(settings, now, tensor, stream, place.first + pass * 4 * kSgdThreads);
   }
 }
 
@@ -201,10 +235,13 @@ SgdSettings SgdSettingsOf(const KernelCall& call) {
   return settings;
 }
 
-bool IsFloat(const SgdSettings& settings) {
-  return settings.weight_type == DType::kF32 && settings.gradient_type == DType::kF32 &&
-         settings.momentum_type == DType::kF32 && settings.next_weight_type == DType::kF32 &&
-         settings.next_momentum_type == DType::kF32;
+// Whether all numbers of an op have this type.
+template <SgdOp kOp>
+bool AreAll(DType type, const SgdSettings& s) {
+  return s.weight_type == type && (!HasGradient(kOp) || s.gradient_type == type) &&
+         (!HasMomentum(kOp) || s.momentum_type == type) &&
+         (!WritesWeight(kOp) || s.next_weight_type == type) &&
+         (!WritesMomentum(kOp) || s.next_momentum_type == type);
 }
 
 template <SgdOp kOp>
@@ -248,10 +285,14 @@ class SgdLauncher {
   void Launch() {
     if (tensors_.num_blocks == 0) return;
     const auto blocks = static_cast<unsigned>(tensors_.num_blocks);
-    if (IsFloat(tensors_.settings)) {
+    if (AreAll<kOp>(DType::kF32, tensors_.settings)) {
       SgdFloatKernel<kOp><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+    } else if (AreAll<kOp>(DType::kF16, tensors_.settings)) {
+      SgdKernel<kOp, F16><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+    } else if (AreAll<kOp>(DType::kBF16, tensors_.settings)) {
+      SgdKernel<kOp, BF16><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
     } else {
-      SgdKernel<kOp><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+      SgdKernel<kOp, AnyNumber><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
     }
     THIMBLE_CUDA_LAUNCHED();
     tensors_.Clear();

@@ -39,7 +39,7 @@ struct SampleScratch {
 };
 
 // The float arrays, in order. Forward has only the first two.
-enum FloatArray : size_t { kMean, kScale, kOffset, kSlope };
+enum FloatArray : size_t { kMean, kFactor, kOffset, kSlope };
 constexpr size_t kForwardArrays = 2;
 constexpr size_t kBackwardArrays = 4;
 
@@ -60,7 +60,7 @@ struct GroupNormCall {
   // at the same x in both. Elements are normalized with the statistics as stored.
   void SpreadStatistics(size_t sample, const float* mean, const float* variance) const {
     float* means = scratch.Floats(sample, kMean);
-    float* scales = scratch.Floats(sample, kScale);
+    float* scales = scratch.Floats(sample, kFactor);
     const float* gamma = call.In<float>(1);
     for (size_t group = 0; group < groups; ++group) {
       const size_t place = sample * groups + group;
@@ -72,7 +72,8 @@ struct GroupNormCall {
     }
   }
   ChannelNorm NormOf(size_t sample) const {
-    return {scratch.Floats(sample, kMean), scratch.Floats(sample, kScale), call.In<float>(2), relu};
+    return {scratch.Floats(sample, kMean), scratch.Floats(sample, kFactor), call.In<float>(2),
+            relu};
   }
   void Normalize(size_t sample, size_t chunk) const {
     NormalizeChunk(cut, sample, chunk, NormOf(sample), ConstNumbersOf(call.inputs[0]),

@@ -121,6 +121,17 @@ TEST_P(NumbersTest, ConvertsRows) {
   }
 }
 
+TEST_P(NumbersTest, AddsRows) {
+  const std::vector<BF16> stored(3 * 40, ToBF16(7.0F));
+  std::vector<float> sums(3 * 20);
+  std::iota(sums.begin(), sums.end(), 0.0F);
+  AddNumberRows(ConstFrom(stored, 2), {2, 18, 40, 20}, sums.data());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    const bool added = i / 20 < 2 && i % 20 < 18;
+    EXPECT_EQ(sums[i], static_cast<float>(i) + (added ? 7.0F : 0.0F)) << i;
+  }
+}
+
 // 2 (a + b), in place of b, for tensors of several types and more than one chunk.
 TEST_P(NumbersTest, PiecesCoverEveryElementOnce) {
   constexpr size_t kCount = 40'000;

@@ -38,13 +38,14 @@ TEST(SimdTarget, MachineHasOne) {
 
 TEST(SimdTarget, PinningDecidesWhichCodeRuns) {
   const std::map<std::string, int64_t> bits = {
-      {"avx512bf16", HWY_AVX3}, {"avx512", HWY_AVX3},   {"avx2", HWY_AVX2},    {"sse4", HWY_SSE4},
-      {"neon", HWY_NEON},       {"scalar", HWY_SCALAR}, {"emu128", HWY_EMU128}};
+      {"amx", HWY_AVX3},  {"avx512bf16", HWY_AVX3}, {"avx512", HWY_AVX3},   {"avx2", HWY_AVX2},
+      {"sse4", HWY_SSE4}, {"neon", HWY_NEON},       {"scalar", HWY_SCALAR}, {"emu128", HWY_EMU128}};
   for (const std::string& target : SupportedSimdTargets()) {
     ASSERT_TRUE(PinSimdTarget(target).ok());
     EXPECT_EQ(ActiveSimdTarget(), target);
     EXPECT_EQ(HWY_DYNAMIC_DISPATCH(DispatchedTarget)(), bits.at(target)) << target;
-    EXPECT_EQ(MultipliesPairs(), target == "avx512bf16");
+    EXPECT_EQ(MultipliesPairs(), target == "avx512bf16" || target == "amx");
+    EXPECT_EQ(MultipliesTiles(), target == "amx");
   }
   ASSERT_TRUE(PinSimdTarget("auto").ok());
   EXPECT_EQ(HWY_DYNAMIC_DISPATCH(DispatchedTarget)(), bits.at(SupportedSimdTargets().front()));
@@ -73,7 +74,7 @@ TEST(SimdTarget, RejectsUnknownNames) {
 
 TEST(SimdTarget, RejectsTargetsOfOtherMachines) {
   const auto targets = SupportedSimdTargets();
-  for (const char* name : {"avx512bf16", "avx512", "neon"}) {
+  for (const char* name : {"amx", "avx512bf16", "avx512", "neon"}) {
     if (std::find(targets.begin(), targets.end(), name) != targets.end()) continue;
     EXPECT_FALSE(PinSimdTarget(name).ok()) << name;
   }

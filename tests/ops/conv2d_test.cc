@@ -10,9 +10,11 @@
 
 #include "tests/support/case_draw.h"
 #include "tests/support/cuda_memory.h"
+#include "tests/support/emulated_tiles.h"
 #include "tests/support/kernel_run.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/grad/differentiate.h"
 #include "thimble/graph/append_node.h"
 #include "thimble/ops/builtin_ops.h"
@@ -103,6 +105,9 @@ const std::vector<Convolution> kConvolutions = {
     {40, 1, 9, 72, 128, 3, 3, 1, 1},   // the GPU's largest tiles of 16-bit factors
     {160, 1, 2, 72, 128, 3, 3, 1, 1},  // the same where images are narrow
     {130, 1, 9, 72, 24, 3, 3, 1, 1},   // and where there are few result channels
+    {2, 7, 24, 16, 48, 3, 3, 1, 1},    // bf16 in tiles of a CPU: whole and half ones, a single line
+    {3, 5, 33, 16, 16, 3, 3, 1, 1},    // tiles of 11 pixels
+    {2, 9, 18, 32, 32, 3, 3, 2, 1},    // the same with a stride
 };
 
 // Calls of training wide residual networks and larger ones.
@@ -249,25 +254,45 @@ TEST(Conv2dTest, ScratchStaysWithinItsLimit) {
   }
 }
 
-TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
-  for (const Convolution& c : std::vector<Convolution>{{3, 12, 15, 40, 70, 3, 3, 1, 1},
+void CheckSameBitsWithAnyLimits(const OpCase& op_case) {
+  const PreparedCase prepared(op_case);
+  const auto inputs = RandomInputs(prepared, 1.0);
+  const Kernel& kernel = DefaultKernel(prepared.op);
+  const auto first = RunKernel(prepared, kernel, inputs, {});
+  for (int threads : {1, 8}) {
+    // The last one is much too small: the smallest blocks are used.
+    for (size_t kib : {1024, 64, 16, 1}) {
+      const KernelRunOptions options{.threads = threads, .scratch_bytes_per_thread = kib * 1024};
+      EXPECT_TRUE(RunKernel(prepared, kernel, inputs, options) == first)
+          << ToString(op_case) << ", " << threads << " threads with " << kib << " KiB each";
+    }
+  }
+}
+
+const std::vector<Convolution> kDividedConvolutions = {{3, 12, 15, 40, 70, 3, 3, 1, 1},
                                                        {2, 17, 13, 3, 33, 5, 5, 1, 2},
                                                        {3, 16, 16, 32, 64, 3, 3, 2, 1},
                                                        {1, 20, 50, 130, 40, 3, 3, 2, 1},
-                                                       {9, 8, 8, 64, 128, 1, 1, 2, 0}}) {
+                                                       {9, 8, 8, 64, 128, 1, 1, 2, 0}};
+
+TEST(Conv2dTest, SameBitsForManyThreadsAndAnyScratch) {
+  for (const Convolution& c : kDividedConvolutions) {
     for (const OpCase& op_case : {c.Forward(), c.GradWeight(), c.GradInput()}) {
-      const PreparedCase prepared(op_case);
-      const auto inputs = RandomInputs(prepared, 1.0);
-      const Kernel& kernel = DefaultKernel(prepared.op);
-      const auto first = RunKernel(prepared, kernel, inputs, {});
-      for (int threads : {1, 8}) {
-        // The last one is much too small: the smallest blocks are used.
-        for (size_t kib : {1024, 64, 16, 1}) {
-          const KernelRunOptions options{.threads = threads,
-                                         .scratch_bytes_per_thread = kib * 1024};
-          EXPECT_TRUE(RunKernel(prepared, kernel, inputs, options) == first)
-              << ToString(op_case) << ", " << threads << " threads with " << kib << " KiB each";
-        }
+      CheckSameBitsWithAnyLimits(op_case);
+    }
+  }
+}
+
+// Sums that are stored in f32 may be divided further.
+TEST(Conv2dTest, TheSameInTiles) {
+  const EmulatedTiles tiles;
+  if (!PinSimdTarget("amx").ok()) GTEST_SKIP() << "this machine does not multiply pairs";
+  constexpr DType kBF16 = DType::kBF16;
+  for (const Convolution& c : kDividedConvolutions) {
+    for (OpCase op_case : {c.Forward(), c.GradWeight(), c.GradInput()}) {
+      for (const DType sums : {kBF16, DType::kF32}) {
+        op_case.number_types = {kBF16, kBF16, sums};
+        CheckSameBitsWithAnyLimits(op_case);
       }
     }
   }

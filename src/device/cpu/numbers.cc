@@ -29,6 +29,18 @@ HWY_INLINE void DecodeRows(const Stored* from, const NumberRows& rows, float* to
 }
 
 template <class Stored>
+HWY_INLINE void AddRows(const Stored* from, const NumberRows& rows, float* to) {
+  for (size_t row = 0; row < rows.rows; ++row) {
+    const Stored* numbers = from + row * rows.from_stride;
+    float* sums = to + row * rows.to_stride;
+    ForEachVector(rows.count, [=](auto tag, size_t i) HWY_ATTR {
+      const auto added = LoadNumbers(tag, numbers + i);
+      hn::StoreU(hn::Add(hn::LoadU(tag, sums + i), added), tag, sums + i);
+    });
+  }
+}
+
+template <class Stored>
 HWY_INLINE void EncodeRows(const float* from, const NumberRows& rows, Stored* to) {
   for (size_t row = 0; row < rows.rows; ++row) {
     Encode(from + row * rows.from_stride, rows.count, to + row * rows.to_stride);
@@ -115,6 +127,10 @@ void DecodeAll(ConstNumbers from, const NumberRows& rows, float* to) {
   VisitNumbers(from, [&](const auto* stored) HWY_ATTR { DecodeRows(stored, rows, to); });
 }
 
+void AddAll(ConstNumbers from, const NumberRows& rows, float* to) {
+  VisitNumbers(from, [&](const auto* stored) HWY_ATTR { AddRows(stored, rows, to); });
+}
+
 void EncodeAll(const float* from, const NumberRows& rows, Numbers to) {
   if (to.type == DType::kQ8 && rows.rows == 1) {
     return EncodeBlocks(from, rows.count, nullptr, 0, static_cast<std::byte*>(to.data));
@@ -150,12 +166,17 @@ HWY_AFTER_NAMESPACE();
 namespace thimble {
 
 HWY_EXPORT(DecodeAll);
+HWY_EXPORT(AddAll);
 HWY_EXPORT(EncodeAll);
 HWY_EXPORT(EncodeAllAtRandom);
 HWY_EXPORT(DrawWords);
 
 void DecodeNumberRows(ConstNumbers from, const NumberRows& rows, float* to) {
   HWY_DYNAMIC_DISPATCH(DecodeAll)(from, rows, to);
+}
+
+void AddNumberRows(ConstNumbers from, const NumberRows& rows, float* to) {
+  HWY_DYNAMIC_DISPATCH(AddAll)(from, rows, to);
 }
 
 void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to) {

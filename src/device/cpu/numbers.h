@@ -31,6 +31,8 @@ struct NumberRows {
   size_t to_stride;
 };
 void DecodeNumberRows(ConstNumbers from, const NumberRows& rows, float* to);
+// Not q8.
+void AddNumberRows(ConstNumbers from, const NumberRows& rows, float* to);
 void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to);
 
 // A piece of a tensor as floats: the tensor itself if it stores f32, otherwise `copy`.

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 
+#include "thimble/device/cpu/gemm/tiles.h"
+
 namespace thimble {
 namespace {
 
@@ -14,8 +16,10 @@ struct Target {
   std::string_view name;
   int64_t bit;
   bool multiplies_pairs = false;
+  bool multiplies_tiles = false;
 };
 constexpr std::array kTargets = {
+    Target{"amx", HWY_AVX3, true, true},
     Target{"avx512bf16", HWY_AVX3, true},
     Target{"avx512", HWY_AVX3},
     Target{"avx2", HWY_AVX2},
@@ -39,7 +43,8 @@ bool MachineMultipliesPairs() {
 
 bool IsSupported(const Target& target) {
   return IsCompiled(target) && (hwy::SupportedTargets() & target.bit) != 0 &&
-         (!target.multiplies_pairs || MachineMultipliesPairs());
+         (!target.multiplies_pairs || MachineMultipliesPairs()) &&
+         (!target.multiplies_tiles || HasTileKernels());
 }
 
 std::vector<std::string> NamesOf(bool (*is_included)(const Target&)) {
@@ -69,6 +74,7 @@ std::vector<std::string> SupportedSimdTargets() { return NamesOf(&IsSupported); 
 std::vector<std::string> CompiledSimdTargets() { return NamesOf(&IsCompiled); }
 std::string ActiveSimdTarget() { return std::string(ActiveTarget().name); }
 bool MultipliesPairs() { return ActiveTarget().multiplies_pairs; }
+bool MultipliesTiles() { return ActiveTarget().multiplies_tiles; }
 
 Result<void> PinSimdTarget(std::string_view name) {
   if (name == "auto") {

@@ -10,8 +10,8 @@
 
 namespace thimble {
 
-// Names of the compiled targets that this machine can run, best first: "avx512bf16", "avx512",
-// "avx2", "sse4", …
+// Names of the compiled targets that this machine can run, best first: "amx", "avx512bf16",
+// "avx512", "avx2", "sse4", …
 std::vector<std::string> SupportedSimdTargets();
 
 // All targets that kernels were compiled for, best first.
@@ -25,8 +25,12 @@ std::string ActiveSimdTarget();
 Result<void> PinSimdTarget(std::string_view name);
 
 // Whether the active target multiplies pairs of bf16 numbers (gemm/pairs.h): "avx512bf16", which
-// otherwise runs the code of "avx512".
+// otherwise runs the code of "avx512", and "amx".
 bool MultipliesPairs();
+
+// Whether it multiplies them in tiles (gemm/tiles.h): "amx", which otherwise runs the code of
+// "avx512bf16".
+bool MultipliesTiles();
 
 // Whether this compiler makes code for it.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)

@@ -5,6 +5,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
+#include "thimble/device/cpu/gemm/tiles.h"
 
 namespace thimble {
 namespace {
@@ -63,7 +64,9 @@ bool Narrow(const WindowGrid& grid, LineBlocks& blocks) {
   if (blocks.band_floats > 0 && blocks.columns > (many_elements ? kFewPixels : 1)) {
     blocks.columns = Half(blocks.columns);
   } else if (many_elements) {
-    blocks.row_elements = Half(blocks.row_elements);
+    // Whole tiles, on every machine: then neither bits nor scratch depend on where it is divided.
+    blocks.row_elements =
+        RoundUp(Half(blocks.row_elements), std::max<size_t>(1, RowTileDepth(grid)));
   } else {
     return false;
   }
@@ -71,6 +74,11 @@ bool Narrow(const WindowGrid& grid, LineBlocks& blocks) {
 }
 
 }  // namespace
+
+size_t RowTileDepth(const WindowGrid& grid) {
+  if (!grid.pairs || static_cast<size_t>(grid.taps_high) > kMaxTileSegments) return 0;
+  return TileDepth(static_cast<size_t>(grid.row_elements()));
+}
 
 LineBlocks LargestLineBlocks(const WindowGrid& grid, size_t out_channels) {
   const auto rows = static_cast<size_t>(grid.rows);

@@ -33,6 +33,10 @@ inline size_t BandStep(const WindowGrid& grid, size_t tap_rows) {
   return std::min(static_cast<size_t>(grid.stride), tap_rows);
 }
 
+// With pairs: the depth of the tiles (gemm/tiles.h) that a tap row is divided into, or 0 if it is
+// not multiplied in tiles on any machine.
+size_t RowTileDepth(const WindowGrid& grid);
+
 // The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones.
 // Called again with the bytes these blocks need, it returns the same blocks.
 LineBlocks ChooseLineBlocks(const WindowGrid& grid, size_t out_channels, size_t threads,

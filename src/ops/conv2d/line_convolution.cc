@@ -6,7 +6,10 @@
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/gemm/column_strip.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
+#include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/conv2d/line_blocks.h"
+#include "thimble/ops/conv2d/line_tiles.h"
+#include "thimble/ops/conv2d/output_tile.h"
 
 namespace thimble {
 namespace {
@@ -23,6 +26,7 @@ struct Run {
   PixelOffsets pixels;
   LineBlocks blocks;
   MicroTile tile;
+  size_t tile_depth;  // 0: not in tiles (gemm/tiles.h)
   float* bands;
   float* weights_end;
 };
@@ -139,68 +143,10 @@ StripProduct ProductWithStrip(const Run& run, const Region& region, size_t strip
   return product;
 }
 
-// Some channels of the pixels of an output line.
-struct OutputLine {
-  Numbers out;
-  ConstNumbers added;  // null if nothing is added after this product
-  size_t pixel_stride;
-};
-
-// A tile of output pixels. Sums are made in place if the output stores floats, otherwise in a copy
-// that is rounded once. What is added is read likewise.
-class OutputTile {
- public:
-  OutputTile(const OutputLine& line, size_t columns) : line_(line), columns_(columns) {}
-
-  // Moves the tile to `rows` pixels from `pixel` on.
-  void MoveTo(size_t pixel, size_t rows) {
-    first_ = pixel * line_.pixel_stride;
-    num_rows_ = rows;
-    SetRows(line_.out + first_, sums_copy_, sums_);
-    if (line_.added.data == nullptr) return;
-    const ConstNumbers added = line_.added + first_;
-    SetRows<ConstNumbers, const float>(added, added_copy_, added_);
-    if (!added.is_float()) {
-      DecodeNumberRows(added, {rows, columns_, line_.pixel_stride, kMaxTileColumns}, added_copy_);
-      return;
-    }
-    // Read after the product; by then the prefetch has completed.
-    for (size_t r = 0; r < rows; ++r) {
-      __builtin_prefetch(added_[r]);
-      __builtin_prefetch(added_[r] + columns_ - 1);
-    }
-  }
-
-  float* const* sums() const { return sums_.data(); }
-  // Null if nothing is added.
-  const float* const* added() const {
-    return line_.added.data == nullptr ? nullptr : added_.data();
-  }
-
-  void Store() const {
-    if (line_.out.is_float()) return;
-    EncodeNumberRows(sums_copy_, {num_rows_, columns_, kMaxTileColumns, line_.pixel_stride},
-                     line_.out + first_);
-  }
-
- private:
-  // The addresses of the rows of these numbers if they are floats, otherwise of the copy.
-  template <class Pointer, class Float>
-  void SetRows(Pointer numbers, Float* copy, std::array<Float*, kMaxTileRows>& rows) {
-    Float* first = numbers.is_float() ? numbers.floats() : copy;
-    const size_t stride = numbers.is_float() ? line_.pixel_stride : kMaxTileColumns;
-    for (size_t r = 0; r < num_rows_; ++r) rows[r] = first + r * stride;
-  }
-
-  const OutputLine& line_;
-  size_t columns_;
-  size_t first_ = 0;
-  size_t num_rows_ = 0;
-  std::array<float*, kMaxTileRows> sums_;
-  std::array<const float*, kMaxTileRows> added_;
-  alignas(64) float sums_copy_[kMaxTileRows * kMaxTileColumns];
-  alignas(64) float added_copy_[kMaxTileRows * kMaxTileColumns];
-};
+// Floats from one row of the packed strip to the next.
+size_t StripWidth(const Run& run, const StripProduct& product) {
+  return product.columns <= run.tile.lanes ? run.tile.lanes : run.tile.columns;
+}
 
 // Multiplies the windows of a line; `windows` is the first tap row of the first. The line is
 // divided into strips of at most one tile.
@@ -248,26 +194,54 @@ void FillZero(const Run& run, const Region& region, const Chunk& chunk) {
   }
 }
 
+// The products of all lines of a chunk with one column strip: calls multiply(product, windows,
+// output) for each line.
+template <class Multiply>
+void ForEachLine(const Run& run, const Region& region, const Chunk& chunk, size_t strip,
+                 const float* band, const Multiply& multiply) {
+  const StripProduct all_taps = ProductWithStrip(run, region, strip);
+  const size_t width = StripWidth(run, all_taps);
+  const size_t channel = region.channels.begin + strip * run.tile.columns;
+  for (int64_t line = 0; line < chunk.lines; ++line) {
+    const int64_t i = chunk.first_line + line;
+    const IndexRange taps = TapsInside(run, region, i);
+    StripProduct product = all_taps;
+    product.b += (taps.begin - region.taps.begin) * product.depth * width;
+    product.segments = taps.size();
+    multiply(product,
+             FirstPixel(run, region, chunk, line, taps.begin, band) + region.elements.begin,
+             OutputAt(run, region, run.pixels.At(chunk.image, i, chunk.column) + channel));
+  }
+}
+
+void MultiplyInTiles(const Run& run, const Region& region, const Chunk& chunk, size_t strips,
+                     const float* band) {
+  const auto columns = static_cast<size_t>(chunk.columns);
+  const TileShape shape{CutEqually(columns, kTileSide).size, run.tile_depth};
+  const TileRegion tiles(shape);
+  for (size_t strip = 0; strip < strips; ++strip) {
+    const StripProduct all_taps = ProductWithStrip(run, region, strip);
+    LineTiles lines(shape, all_taps, StripWidth(run, all_taps));
+    ForEachLine(run, region, chunk, strip, band,
+                [&](const StripProduct& product, const float* windows, const OutputLine& line) {
+                  lines.Multiply(product, windows, columns, line);
+                });
+    lines.Finish();
+  }
+}
+
 void MultiplyChunk(const Run& run, const Region& region, const Chunk& chunk, size_t thread) {
   if (region.depth() == 0) return FillZero(run, region, chunk);
   float* band = run.bands + thread * run.blocks.band_floats;
   if (run.blocks.line_floats > 0) PackBand(run, region, chunk, band);
-  const EqualPieces pixels = CutEqually(static_cast<size_t>(chunk.columns), run.tile.rows);
   const size_t strips = CeilDivide(region.channels.size(), run.tile.columns);
+  if (run.tile_depth > 0) return MultiplyInTiles(run, region, chunk, strips, band);
+  const EqualPieces pixels = CutEqually(static_cast<size_t>(chunk.columns), run.tile.rows);
   for (size_t strip = 0; strip < strips; ++strip) {
-    const StripProduct all_taps = ProductWithStrip(run, region, strip);
-    const size_t width = all_taps.columns <= run.tile.lanes ? run.tile.lanes : run.tile.columns;
-    const size_t channel = region.channels.begin + strip * run.tile.columns;
-    for (int64_t line = 0; line < chunk.lines; ++line) {
-      const int64_t i = chunk.first_line + line;
-      const IndexRange taps = TapsInside(run, region, i);
-      StripProduct product = all_taps;
-      product.b += (taps.begin - region.taps.begin) * product.depth * width;
-      product.segments = taps.size();
-      MultiplyLine(product, pixels,
-                   FirstPixel(run, region, chunk, line, taps.begin, band) + region.elements.begin,
-                   OutputAt(run, region, run.pixels.At(chunk.image, i, chunk.column) + channel));
-    }
+    ForEachLine(run, region, chunk, strip, band,
+                [&](const StripProduct& product, const float* windows, const OutputLine& line) {
+                  MultiplyLine(product, pixels, windows, line);
+                });
   }
 }
 
@@ -364,6 +338,7 @@ Run MakeRun(const LineConvolution& c, size_t phase, const LineBlocks& blocks,
           c.phases[phase].pixels,
           blocks,
           ActiveMicroTile(),
+          c.pairs && MultipliesTiles() ? RowTileDepth(c.phases[phase].grid) : 0,
           reinterpret_cast<float*>(scratch.data()),
           reinterpret_cast<float*>(scratch.data() + scratch.size())};
 }

@@ -25,6 +25,8 @@ struct WindowGrid {
   // complete before they are stored.
   bool short_images = false;
   bool short_outputs = false;
+  // Whether a channel is a pair of bf16 numbers (gemm/pairs.h).
+  bool pairs = false;
 
   // The elements of a window in one line of the image, which are adjacent.
   int64_t row_elements() const { return taps_wide * channels; }

@@ -5,6 +5,7 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/outer_product.h"
+#include "thimble/device/cpu/gemm/tiles.h"
 
 namespace thimble {
 namespace {
@@ -69,7 +70,24 @@ void SetThreadScratch(const Conv2dGeometry& g, const GradWeightStorage& storage,
   if (copied > 0) blocks.copied_floats = RoundUp(copied + kMaxLanes, 16);
 }
 
+// A tap row is divided without regard to taps, because lines are padded: into units of two tiles,
+// or of one if the last unit would be half empty, since its sums need memory too.
+void CutIntoTiles(const Conv2dGeometry& g, GradWeightCut& cut) {
+  const auto elements = static_cast<size_t>(g.kernel_width * g.channels);
+  const size_t size = elements % (2 * kTileSide) == 0 ? 2 * kTileSide : kTileSide;
+  cut.pads_lines = true;
+  cut.groups = 1;
+  cut.rows = {elements, size, elements / size};
+}
+
 }  // namespace
+
+bool CanBeTiled(const Conv2dGeometry& g) {
+  const auto side = static_cast<int64_t>(kTileSide);
+  return g.kernel_width * g.channels % side == 0 && g.out_channels % side == 0 &&
+         static_cast<size_t>(g.out_channels) <= kMaxTiledChannels &&
+         TileDepth(static_cast<size_t>(g.out_width)) > 0;
+}
 
 size_t BandSlot(const Conv2dGeometry& g, size_t begin, size_t line, size_t tap_row) {
   const auto out_height = static_cast<size_t>(g.out_height);
@@ -94,6 +112,7 @@ GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& st
   cut.groups = cut.pads_lines ? 1 : static_cast<size_t>(g.kernel_width);
   cut.rows =
       CutEqually(static_cast<size_t>(g.kernel_width * g.channels) / cut.groups, kMaxOuterRows);
+  if (storage.tiles) CutIntoTiles(g, cut);
   const auto channels = static_cast<size_t>(g.out_channels);
   cut.unit_columns = std::min(RoundUp(channels, kMaxLanes), kMaxOuterColumns);
   cut.column_blocks = CeilDivide(channels, cut.unit_columns);

@@ -19,7 +19,14 @@ struct GradWeightStorage {
   bool short_x = false;
   bool short_dy = false;
   bool pairs = false;
+  bool tiles = false;  // paired and multiplied in tiles (gemm/tiles.h). Requires CanBeTiled.
 };
+
+// Whether the weight gradient can be computed in tiles, on machines that have them: of output
+// channels (rows), elements of a tap row (columns) and output pixels of a line (depth).
+bool CanBeTiled(const Conv2dGeometry& g);
+// The most output channels of such a convolution.
+inline constexpr size_t kMaxTiledChannels = 2048;
 
 struct GradWeightCut {
   // The batch as output lines: parts are summed separately and added in order; a part is divided
@@ -28,13 +35,14 @@ struct GradWeightCut {
   size_t block_lines = 1;
 
   // A tap row of dw as groups of elements that are read together, for the same pixels: single taps,
-  // or all taps of the row if there are few channels. In the latter case image lines must be packed
-  // with their padding; otherwise taps skip the pixels for which they are outside.
+  // or all taps of the row if there are few channels or tiles. In the latter case image lines must
+  // be packed with their padding; otherwise taps skip the pixels for which they are outside.
   bool pads_lines = false;
   size_t groups = 1;
   EqualPieces rows;  // of a group: the elements of one unit
 
-  // A unit is the work of one outer-product call: rows of a group for some output channels.
+  // A unit is the work of one outer-product call: rows of a group for some output channels. Its
+  // sums are (rows, output channels), in tiles (output channels, rows).
   size_t unit_columns = 0;  // the last ones may have fewer
   size_t column_blocks = 0;
   size_t units_per_column_block = 0;

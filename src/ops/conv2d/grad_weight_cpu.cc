@@ -1,13 +1,16 @@
 // conv2d_grad_weight on the CPU: dw (window, O) = sum over output pixels of the outer product of
 // the window's elements and dy at the pixel. Lines of x and dy are read in place if they store
 // floats. With pairs, the lines are those of two neighbouring output lines, combined: each pair of
-// numbers is the same place in both, so that every tap meets the same pairs.
+// numbers is the same place in both, so that every tap meets the same pairs. In tiles, dy is
+// transposed in addition, and dw (O, window) = dy (O, pixels) * windows (pixels, window).
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include "thimble/base/check.h"
 #include "thimble/device/cpu/gemm/outer_product.h"
 #include "thimble/device/cpu/gemm/packer.h"
+#include "thimble/device/cpu/gemm/tiles.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/device/cpu/thread_pool.h"
 #include "thimble/ops/conv2d/conv2d.h"
@@ -22,6 +25,7 @@ namespace {
 struct Summation {
   const Conv2dGeometry& g;
   const bool pairs;
+  const bool tiles;
   const GradWeightCut cut;
   const GradWeightBlocks blocks;
   const LinePacker x;
@@ -53,8 +57,12 @@ IndexRange UnitColumns(const Summation& run, const Unit& unit) {
 // The image lines of a block of output lines for one tap row; lines outside the image are skipped.
 class BlockLines {
  public:
-  BlockLines(const Summation& run, float* thread_scratch)
-      : run_(run), band_(thread_scratch), copied_(thread_scratch + run.blocks.band_floats) {}
+  // `columns`: the output channels that are read.
+  BlockLines(const Summation& run, IndexRange columns, float* thread_scratch)
+      : run_(run),
+        columns_(columns),
+        band_(thread_scratch),
+        copied_(thread_scratch + run.blocks.band_floats) {}
 
   // Output lines are numbered consecutively over the batch.
   void SetBlock(IndexRange lines) {
@@ -82,6 +90,7 @@ class BlockLines {
   size_t count() const { return count_; }
   const float* const* x() const { return x_.data(); }
   const float* const* dy() const { return dy_.data(); }
+  const IndexRange& columns() const { return columns_; }
 
  private:
   // Also numbered over the batch; negative outside the image. `further`: the line that the tap row
@@ -146,10 +155,31 @@ class BlockLines {
                             NumPixels(), BandLine(line, tap));
       }
       const auto* numbers = static_cast<const BF16*>(run_.dy.data) + line * floats;
-      PairNumbers(numbers, is_single ? nullptr : numbers + floats, floats, dy);
+      const BF16* second = is_single ? nullptr : numbers + floats;
+      if (run_.tiles) {
+        TransposePairs(numbers, second, dy);
+      } else {
+        PairNumbers(numbers, second, floats, dy);
+      }
       dy += floats;
     });
     std::fill_n(dy, kMaxLanes, 0.0F);
+  }
+
+  // to (columns, pixels) = pairs of the numbers of two output lines.
+  void TransposePairs(const BF16* first, const BF16* second, float* to) const {
+    alignas(64) float pairs[kMaxTiledChannels];
+    const auto channels = static_cast<size_t>(run_.g.out_channels);
+    const auto width = static_cast<size_t>(run_.g.out_width);
+    const TransposedPacker transpose(pairs, channels);
+    const size_t step = kMaxTiledChannels / channels;
+    for (size_t pixel = 0; pixel < width; pixel += step) {
+      const size_t pixels = std::min(step, width - pixel);
+      const size_t begin = pixel * channels;
+      PairNumbers(first + begin, second == nullptr ? nullptr : second + begin, pixels * channels,
+                  pairs);
+      transpose({columns_.begin, columns_.size(), 0, pixels}, to + pixel, width);
+    }
   }
 
   void SetPairs(int64_t tap_row) {
@@ -188,6 +218,7 @@ class BlockLines {
   }
 
   const Summation& run_;
+  IndexRange columns_;
   float* band_;
   float* copied_;
   IndexRange lines_;
@@ -207,7 +238,35 @@ IndexRange GroupPixels(const Summation& run, const Unit& unit) {
   return {static_cast<size_t>(begin), static_cast<size_t>(std::clamp(end, begin, g.out_width))};
 }
 
+// The tiles of dy: output channels, output pixels.
+TileShape TileShapeOf(const Conv2dGeometry& g) {
+  return {kTileSide, TileDepth(static_cast<size_t>(g.out_width))};
+}
+
+void AddUnitInTiles(const Summation& run, const Unit& unit, const BlockLines& lines, float* sums) {
+  const auto width = static_cast<size_t>(run.g.out_width);
+  const IndexRange columns = UnitColumns(run, unit);
+  const size_t first = (columns.begin - lines.columns().begin) * width;
+  std::array<TileSegment, kMaxTileSegments> segments;
+  static_assert(kMaxTileSegments >= kMaxBlockLines);
+  for (size_t i = 0; i < lines.count(); ++i) {
+    const float* dy = lines.dy()[i] + first;
+    segments[i] = {{dy, dy + kTileSide * width}, lines.x()[i] + unit.rows.begin};
+  }
+  MultiplyTiles({.shape = TileShapeOf(run.g),
+                 .segments = {segments.data(), lines.count()},
+                 .depth = width,
+                 .a_stride = width,
+                 .b_stride = static_cast<size_t>(run.g.stride * run.g.channels),
+                 .halves = columns.size() / kTileSide,
+                 .column_tiles = unit.rows.size() / kTileSide,
+                 .sums = sums,
+                 .sums_stride = run.cut.rows.size,
+                 .adds = true});
+}
+
 void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, float* sums) {
+  if (run.tiles) return AddUnitInTiles(run, unit, lines, sums);
   const Conv2dGeometry& g = run.g;
   const IndexRange columns = UnitColumns(run, unit);
   const IndexRange pixels = GroupPixels(run, unit);
@@ -265,7 +324,11 @@ void AddUnit(const Summation& run, const Unit& unit, const BlockLines& lines, fl
 
 void SumUnits(const Summation& run, IndexRange units, size_t part, size_t thread, float* sums) {
   std::fill_n(sums, units.size() * run.cut.unit_floats(), 0.0F);
-  BlockLines lines(run, run.scratch + thread * run.blocks.floats_per_thread());
+  const IndexRange columns{UnitColumns(run, UnitAt(run.cut, units.begin)).begin,
+                           UnitColumns(run, UnitAt(run.cut, units.end - 1)).end};
+  BlockLines lines(run, columns, run.scratch + thread * run.blocks.floats_per_thread());
+  std::optional<TileRegion> tiles;
+  if (run.tiles) tiles.emplace(TileShapeOf(run.g));
   const IndexRange all = run.cut.parts.Piece(part);
   for (size_t begin = all.begin; begin < all.end; begin += run.cut.block_lines) {
     const size_t end = std::min(all.end, begin + run.cut.block_lines);
@@ -280,10 +343,11 @@ void SumUnits(const Summation& run, IndexRange units, size_t part, size_t thread
   }
 }
 
-// Adds the parts of a unit, `part_stride` floats apart, and writes them to dw, transposed.
+// Adds the parts of a unit, `part_stride` floats apart, and writes them to dw, transposed unless
+// they were made in tiles.
 void FinishUnit(const Summation& run, size_t index, float* sums, size_t part_stride) {
   const Unit unit = UnitAt(run.cut, index);
-  const size_t floats = unit.rows.size() * run.cut.unit_columns;
+  const size_t floats = run.cut.unit_floats();
   for (size_t part = 1; part < run.cut.parts.count; ++part) {
     const float* others = sums + part * part_stride;
     for (size_t i = 0; i < floats; ++i) sums[i] += others[i];
@@ -295,6 +359,10 @@ void FinishUnit(const Summation& run, size_t index, float* sums, size_t part_str
       static_cast<size_t>(unit.tap_row) * run.cut.groups + static_cast<size_t>(unit.group);
   const Numbers out =
       run.dw + (columns.begin * window + group * run.cut.rows.total + unit.rows.begin);
+  if (run.tiles) {
+    return EncodeNumberRows(sums, {columns.size(), unit.rows.size(), run.cut.rows.size, window},
+                            out);
+  }
   StoreTransposed(sums, {columns.size(), unit.rows.size(), run.cut.unit_columns, window}, out);
 }
 
@@ -330,12 +398,16 @@ void SumOnce(const Summation& run, ThreadPool& pool) {
   });
 }
 
-GradWeightStorage StorageOf(DType x, DType dy, bool pairs) {
-  return {.short_x = IsShortNumber(x), .short_dy = IsShortNumber(dy), .pairs = pairs};
-}
-
 // A line without a partner is paired with zeros, so the number of lines does not matter.
 bool CanPairLines(DType x, DType dy) { return CanBePaired(x, dy, /*depth=*/0); }
+
+GradWeightStorage StorageOf(const Conv2dGeometry& g, DType x, DType dy, bool pairs, bool tiles) {
+  pairs = pairs && CanPairLines(x, dy);
+  return {.short_x = IsShortNumber(x),
+          .short_dy = IsShortNumber(dy),
+          .pairs = pairs,
+          .tiles = pairs && tiles && CanBeTiled(g)};
+}
 
 }  // namespace
 
@@ -345,12 +417,12 @@ size_t Conv2dGradWeightCpu::ScratchBytes(const OpCall& call, const KernelLimits&
   const auto threads = static_cast<size_t>(limits.threads);
   const DType x = call.input_type(0);
   const DType dy = call.input_type(1);
-  const auto bytes = [&](bool pairs) {
-    return ChooseGradWeightBlocks(g, StorageOf(x, dy, pairs), threads,
+  const auto bytes = [&](bool pairs, bool tiles) {
+    return ChooseGradWeightBlocks(g, StorageOf(g, x, dy, pairs, tiles), threads,
                                   threads * limits.scratch_bytes_per_thread)
         .ScratchBytes(threads);
   };
-  return CanPairLines(x, dy) ? std::max(bytes(false), bytes(true)) : bytes(false);
+  return std::max({bytes(false, false), bytes(true, false), bytes(true, true)});
 }
 
 void Conv2dGradWeightCpu::Run(const KernelCall& call) {
@@ -363,10 +435,11 @@ void Conv2dGradWeightCpu::Run(const KernelCall& call) {
   }
   const DType x = call.inputs[0].dtype;
   const DType dy = call.inputs[1].dtype;
-  const GradWeightStorage storage = StorageOf(x, dy, MultipliesPairs() && CanPairLines(x, dy));
+  const GradWeightStorage storage = StorageOf(g, x, dy, MultipliesPairs(), MultipliesTiles());
   const auto threads = static_cast<size_t>(call.pool.num_threads());
   const Summation run{g,
                       storage.pairs,
+                      storage.tiles,
                       CutGradWeight(g, storage),
                       ChooseGradWeightBlocks(g, storage, threads, call.scratch.size()),
                       LinePacker(ConstNumbersOf(call.inputs[0]), g.width, g.channels),

@@ -5,6 +5,8 @@ set(THIMBLE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
 # 90a is the H100 and H200 with instructions that later GPUs do not have.
 set(THIMBLE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual" CACHE STRING
   "GPU architectures to compile for: A100, H100 and H200, and later ones")
+option(THIMBLE_GPU_CODE_ONLY_COMPILED
+  "Compile GPU code in the shortest time, to prove that it compiles; it runs slowly" OFF)
 
 set(THIMBLE_WITH_CUDA OFF)
 if(THIMBLE_CUDA)

@@ -80,6 +80,16 @@ foreach(source ${THIMBLE_SOURCES})
 endforeach()
 
 # GPU code is compiled separately: it uses none of the libraries of the rest.
+# join_gpu_sources(NAME SOURCE...): moves these from THIMBLE_GPU_SOURCES into one source.
+macro(join_gpu_sources name)
+  list(REMOVE_ITEM THIMBLE_GPU_SOURCES ${ARGN})
+  set(includes ${ARGN})
+  list(TRANSFORM includes REPLACE "(.+)" "#include \"thimble/\\1\"\n")
+  list(JOIN includes "" includes)
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${name} CONTENT "${includes}" @ONLY)
+  list(APPEND gpu_units ${CMAKE_CURRENT_BINARY_DIR}/${name})
+endmacro()
+
 if(THIMBLE_WITH_CUDA)
   file(GLOB_RECURSE THIMBLE_GPU_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src
     ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cu)
@@ -88,19 +98,28 @@ if(THIMBLE_WITH_CUDA)
   # names must be unique.
   set(small_sources ${THIMBLE_GPU_SOURCES})
   list(FILTER small_sources EXCLUDE REGEX "^ops/conv2d/|/batch_norm_grad_cuda\\.cu$")
-  list(REMOVE_ITEM THIMBLE_GPU_SOURCES ${small_sources})
+  set(gpu_units)
+  join_gpu_sources(small_gpu_sources.cu ${small_sources})
+  # Kernels of convolutions share their headers too. They are compiled side by side, which takes less
+  # time on many cores, unless the processor's time is what counts.
+  if(THIMBLE_GPU_CODE_ONLY_COMPILED)
+    set(tap_sources ${THIMBLE_GPU_SOURCES})
+    list(FILTER tap_sources INCLUDE REGEX "^ops/conv2d/cuda/tap_")
+    join_gpu_sources(tap_gpu_sources.cu ${tap_sources})
+  endif()
   list(TRANSFORM THIMBLE_GPU_SOURCES PREPEND src/)
-  list(TRANSFORM small_sources REPLACE "(.+)" "#include \"thimble/\\1\"\n")
-  list(JOIN small_sources "" small_sources)
-  set(small_unit ${CMAKE_CURRENT_BINARY_DIR}/small_gpu_sources.cu)
-  file(CONFIGURE OUTPUT ${small_unit} CONTENT "${small_sources}" @ONLY)
-  add_library(thimble_gpu_code OBJECT ${THIMBLE_GPU_SOURCES} ${small_unit})
+  add_library(thimble_gpu_code OBJECT ${THIMBLE_GPU_SOURCES} ${gpu_units})
   target_include_directories(thimble_gpu_code PRIVATE ${CMAKE_BINARY_DIR}/include)
   # The same rules as for the rest: a product is fused with a sum only where the source says fmaf, on
   # host and device, and the host compiler gets the warnings of compile_options.cmake.
   target_compile_options(thimble_gpu_code PRIVATE --fmad=false -Xcompiler=-ffp-contract=off
     -Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-Wno-sign-conversion --expt-relaxed-constexpr
-    -lineinfo $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
+    $<$<BOOL:${THIMBLE_WERROR}>:-Werror=all-warnings>)
+  if(NOT THIMBLE_GPU_CODE_ONLY_COMPILED)
+    target_compile_options(thimble_gpu_code PRIVATE -lineinfo)
+  elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    target_compile_options(thimble_gpu_code PRIVATE --Ofast-compile=max)
+  endif()
   target_sources(thimble PRIVATE $<TARGET_OBJECTS:thimble_gpu_code>)
   target_include_directories(thimble_settings SYSTEM INTERFACE
     ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})

@@ -113,23 +113,33 @@ class ComplexStep {
   std::vector<ReferenceTensor<Complex>> moved_;
 };
 
-// Single elements show which index is wrong; dense directions test all of them at once.
-std::vector<std::vector<double>> Directions(uint64_t seed, size_t count) {
-  constexpr size_t kSingles = 12;
+// Dense directions test all elements at once.
+std::vector<std::vector<double>> DenseDirections(uint64_t seed, size_t count) {
   constexpr uint32_t kDense = 3;
   std::vector<std::vector<double>> directions;
-  for (size_t k = 0; k < std::min(count, kSingles); ++k) {
-    // Spread over the tensor; the last one is its last element.
-    const size_t element = count <= kSingles ? k : (count - 1) * k / (kSingles - 1);
-    directions.emplace_back(count, 0.0)[element] = 1;
-  }
   for (uint32_t k = 0; k < kDense; ++k) {
     directions.push_back(RandomNormals(seed, kDirectionStream + k, count));
   }
   return directions;
 }
 
-void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built, double scale) {
+// Single elements show which index is wrong.
+std::vector<std::vector<double>> SingleDirections(size_t count) {
+  constexpr size_t kSingles = 12;
+  std::vector<std::vector<double>> directions;
+  for (size_t k = 0; k < std::min(count, kSingles); ++k) {
+    // Spread over the tensor; the last one is its last element.
+    const size_t element = count <= kSingles ? k : (count - 1) * k / (kSingles - 1);
+    directions.emplace_back(count, 0.0)[element] = 1;
+  }
+  return directions;
+}
+
+// One list for each input that has a gradient.
+using DirectionLists = std::vector<std::vector<std::vector<double>>>;
+
+void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built, double scale,
+                    const DirectionLists& lists) {
   const OpCase& op_case = prepared.op_case;
   const auto inputs = RandomInputs(prepared, scale);
   const auto cotangent = RandomNormals(op_case.seed, kCotangentStream,
@@ -148,7 +158,7 @@ void CompareAtScale(const PreparedCase& prepared, const DifferentiatedOp& built,
     const size_t input = built.wanted[w];
     const auto& gradient = values[built.gradients[w].index()].numbers;
     ASSERT_EQ(gradient.size(), inputs[input].numbers.size());
-    const auto directions = Directions(op_case.seed, gradient.size());
+    const auto& directions = lists[w];
     for (size_t d = 0; d < directions.size(); ++d) {
       const double expected = complex_step.Along(input, directions[d]);
       const double actual = Dot(gradient, directions[d]);
@@ -172,7 +182,16 @@ void CheckGradient(const OpCase& op_case) {
   if (!prepared.valid()) return;
   const DifferentiatedOp built = Build(prepared);
   if (built.gradients.empty()) return;
-  for (double scale : {0.1, 1.0, 10.0}) CompareAtScale(prepared, built, scale);
+  DirectionLists dense;
+  DirectionLists single;
+  for (const size_t input : built.wanted) {
+    const auto count = static_cast<size_t>(op_case.inputs[input].elements());
+    dense.push_back(DenseDirections(op_case.seed, count));
+    single.push_back(SingleDirections(count));
+  }
+  for (double scale : {0.1, 1.0, 10.0}) CompareAtScale(prepared, built, scale, dense);
+  // Which element goes where is the same at any scale.
+  CompareAtScale(prepared, built, 1.0, single);
 }
 
 }  // namespace thimble

@@ -63,8 +63,8 @@ CheckedKernels CheckKernels(const OpCase& op_case,
 CheckedKernels CheckCudaKernels(const OpCase& op_case);
 
 // Compares the op's gradient rule (run with double references) with the complex step through the
-// complex reference, for every floating-point input, with a random cotangent at the first output,
-// at input scales 0.1, 1 and 10.
+// complex reference, for every floating-point input, with a random cotangent at the first output:
+// along dense directions at input scales 0.1, 1 and 10, along single elements at scale 1.
 void CheckGradient(const OpCase& op_case);
 
 // The message of the op's shape rule for this call; a test failure if the rule accepts it.

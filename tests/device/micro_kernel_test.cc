@@ -12,11 +12,11 @@
 namespace thimble {
 namespace {
 
-constexpr size_t kRows = 5;
-constexpr size_t kColumns = 21;  // a tail on every target
+constexpr size_t kTileRows = 5;
+constexpr size_t kTileColumns = 21;  // a tail on every target
 constexpr size_t kSegments = 3;
-constexpr size_t kDepth = 6;
-constexpr size_t kStride = 2;  // rows overlap
+constexpr size_t kTileDepth = 6;
+constexpr size_t kTileStride = 2;  // rows overlap
 constexpr size_t kSegmentStride = 23;
 
 std::vector<float> TileNumbers(size_t count) {
@@ -32,22 +32,22 @@ class TileProduct {
  public:
   TileProduct()
       : a_(TileNumbers(kSegments * kSegmentStride)),
-        b_(TileNumbers(kSegments * kDepth * kColumns)) {}
+        b_(TileNumbers(kSegments * kTileDepth * kTileColumns)) {}
 
   void Multiply(size_t first, size_t last, StripProduct::Old old, std::vector<float>& c) const {
     const std::vector<float> packed = Pack(first, last);
-    float* rows[kRows];
-    for (size_t r = 0; r < kRows; ++r) rows[r] = c.data() + r * kColumns;
+    float* rows[kTileRows];
+    for (size_t r = 0; r < kTileRows; ++r) rows[r] = c.data() + r * kTileColumns;
     StripProduct product;
     product.a = a_.data() + first * kSegmentStride;
-    product.a_stride = kStride;
+    product.a_stride = kTileStride;
     product.a_segment_stride = kSegmentStride;
     product.b = packed.data();
     product.c_rows = rows;
-    product.rows = kRows;
-    product.columns = kColumns;
+    product.rows = kTileRows;
+    product.columns = kTileColumns;
     product.segments = last - first;
-    product.depth = kDepth;
+    product.depth = kTileDepth;
     product.old = old;
     MultiplyStrip(product);
   }
@@ -55,9 +55,9 @@ class TileProduct {
   double Expected(size_t row, size_t column) const {
     double sum = 0;
     for (size_t s = 0; s < kSegments; ++s) {
-      for (size_t k = 0; k < kDepth; ++k) {
-        sum += static_cast<double>(a_[s * kSegmentStride + row * kStride + k]) *
-               static_cast<double>(b_[(s * kDepth + k) * kColumns + column]);
+      for (size_t k = 0; k < kTileDepth; ++k) {
+        sum += static_cast<double>(a_[s * kSegmentStride + row * kTileStride + k]) *
+               static_cast<double>(b_[(s * kTileDepth + k) * kTileColumns + column]);
       }
     }
     return sum;
@@ -67,11 +67,11 @@ class TileProduct {
   std::vector<float> Pack(size_t first, size_t last) const {
     const MicroTile tile = ActiveMicroTile();
     std::vector<float> packed;
-    for (size_t begin = 0; begin < kColumns; begin += tile.columns) {
-      const size_t width = kColumns - begin <= tile.lanes ? tile.lanes : tile.columns;
-      for (size_t k = first * kDepth; k < last * kDepth; ++k) {
+    for (size_t begin = 0; begin < kTileColumns; begin += tile.columns) {
+      const size_t width = kTileColumns - begin <= tile.lanes ? tile.lanes : tile.columns;
+      for (size_t k = first * kTileDepth; k < last * kTileDepth; ++k) {
         for (size_t column = begin; column < begin + width; ++column) {
-          packed.push_back(column < kColumns ? b_[k * kColumns + column] : 0.0F);
+          packed.push_back(column < kTileColumns ? b_[k * kTileColumns + column] : 0.0F);
         }
       }
     }
@@ -89,12 +89,12 @@ TEST(MicroKernelTest, SegmentsAreSummedAndOldNumbersTreatedAsAsked) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_TRUE(PinSimdTarget(target).ok());
-    std::vector<float> c(kRows * kColumns, NAN);
-    std::vector<float> added(kRows * kColumns, 1.0F);
+    std::vector<float> c(kTileRows * kTileColumns, NAN);
+    std::vector<float> added(kTileRows * kTileColumns, 1.0F);
     product.Multiply(0, kSegments, Old::kOverwrite, c);
     product.Multiply(0, kSegments, Old::kAdd, added);
     for (size_t i = 0; i < c.size(); ++i) {
-      EXPECT_NEAR(c[i], product.Expected(i / kColumns, i % kColumns), 1e-5) << i;
+      EXPECT_NEAR(c[i], product.Expected(i / kTileColumns, i % kTileColumns), 1e-5) << i;
       EXPECT_EQ(added[i], 1.0F + c[i]) << i;
     }
   }
@@ -106,8 +106,8 @@ TEST(MicroKernelTest, AContinuedChainHasTheBitsOfAnUncutOne) {
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_TRUE(PinSimdTarget(target).ok());
-    std::vector<float> whole(kRows * kColumns, NAN);
-    std::vector<float> cut(kRows * kColumns, NAN);
+    std::vector<float> whole(kTileRows * kTileColumns, NAN);
+    std::vector<float> cut(kTileRows * kTileColumns, NAN);
     product.Multiply(0, kSegments, Old::kOverwrite, whole);
     product.Multiply(0, 1, Old::kOverwrite, cut);
     product.Multiply(1, kSegments, Old::kContinue, cut);

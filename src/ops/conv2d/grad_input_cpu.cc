@@ -34,7 +34,7 @@ PhaseAxis MakePhaseAxis(int64_t first, int64_t size, int64_t kernel, const Conv2
   return axis;
 }
 
-struct Phase {
+struct StridePhase {
   PhaseAxis rows;
   PhaseAxis columns;
 };
@@ -46,7 +46,7 @@ struct GradientTypes {
   bool pairs;
 };
 
-LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase,
+LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const StridePhase& phase,
                                   const GradientTypes& types) {
   const int64_t line = g.width * g.channels;
   return {.grid = {.batch = g.batch,
@@ -71,7 +71,7 @@ LinePhase WindowsOfOutputGradient(const Conv2dGeometry& g, const Phase& phase,
 
 // Phases that are processed together: all of them, unless the stride is large.
 struct PhaseGroup {
-  std::array<Phase, kMaxLinePhases> phases;
+  std::array<StridePhase, kMaxLinePhases> phases;
   std::array<LinePhase, kMaxLinePhases> windows;
   size_t count = 0;
   std::span<const LinePhase> all() const { return {windows.data(), count}; }
@@ -83,8 +83,8 @@ void ForEachPhaseGroup(const Conv2dGeometry& g, const GradientTypes& types, Visi
   const int64_t rows = std::min(g.stride, g.height);
   const int64_t columns = std::min(g.stride, g.width);
   for (int64_t index = 0; index < rows * columns; ++index) {
-    const Phase phase{MakePhaseAxis(index / columns, g.height, g.kernel_height, g),
-                      MakePhaseAxis(index % columns, g.width, g.kernel_width, g)};
+    const StridePhase phase{MakePhaseAxis(index / columns, g.height, g.kernel_height, g),
+                            MakePhaseAxis(index % columns, g.width, g.kernel_width, g)};
     group.phases[group.count] = phase;
     group.windows[group.count++] = WindowsOfOutputGradient(g, phase, types);
     if (group.count < kMaxLinePhases && index + 1 < rows * columns) continue;
@@ -94,7 +94,7 @@ void ForEachPhaseGroup(const Conv2dGeometry& g, const GradientTypes& types, Visi
 }
 
 // The weights of a phase as a matrix (taps * O, C), taps from the last to the first.
-void PackPhaseWeights(ConstNumbers w, const Conv2dGeometry& g, const Phase& phase,
+void PackPhaseWeights(ConstNumbers w, const Conv2dGeometry& g, const StridePhase& phase,
                       const MatrixBlock& block, float* panel, size_t stride) {
   for (size_t r = 0; r < block.rows; ++r, panel += stride) {
     const auto row = static_cast<int64_t>(block.row + r);

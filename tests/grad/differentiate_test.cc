@@ -24,7 +24,7 @@ struct TwiceReference {
 class DifferentiateTest : public testing::Test {
  protected:
   ValueId Op(std::string_view op, std::vector<ValueId> inputs, Attributes attributes = {}) {
-    return Append(graph_, ops_, op, std::move(inputs), std::move(attributes));
+    return AppendToy(graph_, ops_, op, std::move(inputs), std::move(attributes));
   }
   // Gradients with respect to `wrt` at x = 3, w = 5, given d`of` = 1.
   std::vector<double> GradientsOf(ValueId of, const std::vector<ValueId>& wrt) {

@@ -55,15 +55,15 @@ TEST_F(AppendNodeTest, NamesOutputsAsToldAndUniquely) {
   spec.output_names = {"x"};
   const auto outputs = AppendNode(graph_, ops_, spec);
   EXPECT_EQ(graph_.value(outputs->front()).name, "x.2");
-  EXPECT_EQ(graph_.value(Append(graph_, ops_, "scale", {x_})).name, "scale.y");
+  EXPECT_EQ(graph_.value(AppendToy(graph_, ops_, "scale", {x_})).name, "scale.y");
 }
 
 TEST_F(AppendNodeTest, OutputsHaveTheTypeOfTheirPort) {
-  EXPECT_EQ(graph_.value(Append(graph_, ops_, "count", {x_})).dtype, DType::kI32);
+  EXPECT_EQ(graph_.value(AppendToy(graph_, ops_, "count", {x_})).dtype, DType::kI32);
 }
 
 TEST_F(AppendNodeTest, NodeShapesAreThoseOfItsValues) {
-  Append(graph_, ops_, "scale", {x_}, {{"factor", 3.0}});
+  AppendToy(graph_, ops_, "scale", {x_}, {{"factor", 3.0}});
   const NodeShapes shapes(graph_, graph_.nodes[0]);
   EXPECT_EQ(shapes.call().inputs[0], (Shape{2, 3}));
   EXPECT_EQ(shapes.call().outputs[0], (Shape{2, 3}));
@@ -71,7 +71,7 @@ TEST_F(AppendNodeTest, NodeShapesAreThoseOfItsValues) {
 }
 
 TEST_F(AppendNodeTest, ResultPassesTheVerifier) {
-  Append(graph_, ops_, "multiply", {x_, Append(graph_, ops_, "scale", {x_})});
+  AppendToy(graph_, ops_, "multiply", {x_, AppendToy(graph_, ops_, "scale", {x_})});
   EXPECT_TRUE(VerifyGraph(graph_, ops_).ok());
 }
 
@@ -98,7 +98,7 @@ TEST_F(AppendNodeTest, RejectsWrongNumberOfInputs) {
 }
 
 TEST_F(AppendNodeTest, RejectsWrongType) {
-  const ValueId integers = Append(graph_, ops_, "count", {x_});
+  const ValueId integers = AppendToy(graph_, ops_, "count", {x_});
   EXPECT_THAT(ErrorOf(Spec("scale", {integers})), HasSubstr("input 'x' is i32, expected f32"));
 }
 

@@ -38,7 +38,7 @@ TEST(Graph, CountsParametersButNotTheirNextVersions) {
   Graph graph;
   const ValueId weight = AddInput(graph, "weight", {3, 4}, Role::kParameter);
   AddInput(graph, "mean", {5}, Role::kStatistic);
-  const ValueId next = Append(graph, ToyOps(), "scale", {weight});
+  const ValueId next = AppendToy(graph, ToyOps(), "scale", {weight});
   graph.values[next.index()].role = Role::kParameter;
   EXPECT_EQ(CountParameters(graph), 12);
 }
@@ -61,14 +61,14 @@ TEST(Graph, ValuesKnowTheirBytes) {
 TEST(Graph, PrintsALinePerNode) {
   Graph graph;
   const ValueId x = AddInput(graph, "x", {2, 3});
-  Append(graph, ToyOps(), "scale", {x});
+  AppendToy(graph, ToyOps(), "scale", {x});
   EXPECT_EQ(ToString(graph), "input %x f32 (2, 3)\n%scale.y = scale(%x) factor=2 [forward]\n");
 }
 
 TEST(Graph, PrintsCarries) {
   Graph graph;
   const ValueId weight = AddInput(graph, "w", {1}, Role::kParameter);
-  const ValueId next = Append(graph, ToyOps(), "scale", {weight});
+  const ValueId next = AppendToy(graph, ToyOps(), "scale", {weight});
   graph.carries.push_back({weight, next});
   EXPECT_NE(ToString(graph).find("carry %w -> %scale.y\n"), std::string::npos);
 }
@@ -76,9 +76,9 @@ TEST(Graph, PrintsCarries) {
 TEST(Graph, VersionsAreFoundFromAnyOfThem) {
   Graph graph;
   const ValueId pool = AddInput(graph, "pool", {1}, Role::kParameter);
-  const ValueId next = Append(graph, ToyOps(), "scale", {pool});
-  const ValueId last = Append(graph, ToyOps(), "scale", {next});
-  const ValueId other = Append(graph, ToyOps(), "scale", {next});
+  const ValueId next = AppendToy(graph, ToyOps(), "scale", {pool});
+  const ValueId last = AppendToy(graph, ToyOps(), "scale", {next});
+  const ValueId other = AppendToy(graph, ToyOps(), "scale", {next});
   graph.carries = {{next, last}, {pool, next}};
   for (ValueId version : {pool, next, last}) {
     EXPECT_EQ(FirstVersion(graph, version), pool);

@@ -16,9 +16,9 @@ using testing::HasSubstr;
 class VerifyGraphTest : public testing::Test {
  protected:
   VerifyGraphTest() {
-    product_ = Append(graph_, ops_, "multiply", {x_, weight_});
-    scaled_ = Append(graph_, ops_, "scale", {product_});
-    next_weight_ = Append(graph_, ops_, "scale", {weight_});
+    product_ = AppendToy(graph_, ops_, "multiply", {x_, weight_});
+    scaled_ = AppendToy(graph_, ops_, "scale", {product_});
+    next_weight_ = AppendToy(graph_, ops_, "scale", {weight_});
     Get(next_weight_).role = Role::kParameter;
     graph_.carries = {{weight_, next_weight_}};
     graph_.outputs = {scaled_};
@@ -189,7 +189,7 @@ class VersionsTest : public testing::Test {
   VersionsTest() {
     versions_ = {AddInput(graph_, "pool", {4}, Role::kParameter)};
     for (int i = 0; i < 3; ++i) {
-      readers_.push_back(Append(graph_, ops_, "scale", {versions_.back()}));
+      readers_.push_back(AppendToy(graph_, ops_, "scale", {versions_.back()}));
       const auto appended = AppendCarryingNode(
           graph_, ops_, {.op = "scale", .inputs = {versions_.back()}, .phase = Phase::kForward},
           {versions_.back()});
@@ -245,7 +245,7 @@ TEST_F(VersionsTest, FindsUnlikeVersions) {
 }
 
 TEST_F(VersionsTest, FindsReaderOfAnOverwrittenVersion) {
-  Append(graph_, ops_, "scale", {versions_[1]});
+  AppendToy(graph_, ops_, "scale", {versions_[1]});
   ExpectWrong("node 6 (scale) reads 'pool.next' after 'pool.next.2' was written over it");
 }
 
@@ -263,8 +263,8 @@ TEST_F(VersionsTest, FindsVersionsThatAreWrittenInTheWrongOrder) {
   Graph graph;
   const ValueId x = AddInput(graph, "x", {4});
   const ValueId pool = AddInput(graph, "pool", {4}, Role::kParameter);
-  const ValueId first = Append(graph, ops_, "scale", {x});
-  const ValueId second = Append(graph, ops_, "scale", {x});
+  const ValueId first = AppendToy(graph, ops_, "scale", {x});
+  const ValueId second = AppendToy(graph, ops_, "scale", {x});
   for (ValueId version : {first, second}) {
     graph.values[version.index()].role = Role::kParameter;
   }

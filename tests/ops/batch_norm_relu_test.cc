@@ -14,13 +14,13 @@
 namespace thimble {
 namespace {
 
-using Numbers = std::vector<float>;
+using Floats = std::vector<float>;
 
 std::string Describe(const Shape& x, const std::string& target, size_t kernel) {
   return ToString(x) + " on " + target + ", kernel " + std::to_string(kernel);
 }
 
-bool SameBits(const Numbers& a, const Numbers& b) {
+bool SameBits(const Floats& a, const Floats& b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
@@ -28,7 +28,7 @@ bool SameBits(const Numbers& a, const Numbers& b) {
 // The inputs of one batch norm and the gradient that arrives at its output.
 struct NormInputs {
   Shape shape;
-  Numbers x, gamma, beta, mean, variance, dy;
+  Floats x, gamma, beta, mean, variance, dy;
 };
 
 NormInputs Draw(const Shape& shape) {
@@ -39,18 +39,18 @@ NormInputs Draw(const Shape& shape) {
   const PreparedCase prepared(op_case);
   const auto drawn = RandomInputs(prepared, 1.0);
   const auto floats = [&](size_t input) {
-    return Numbers(drawn[input].numbers.begin(), drawn[input].numbers.end());
+    return Floats(drawn[input].numbers.begin(), drawn[input].numbers.end());
   };
   return {shape, floats(0), floats(1), floats(2), floats(3), floats(4), floats(5)};
 }
 
 // Outputs of an op's kernel, one after the other.
-std::vector<Numbers> Run(const std::string& op, const std::vector<Shape>& shapes,
-                         const Attributes& attributes, const std::vector<Numbers>& inputs,
-                         size_t kernel) {
+std::vector<Floats> Run(const std::string& op, const std::vector<Shape>& shapes,
+                        const Attributes& attributes, const std::vector<Floats>& inputs,
+                        size_t kernel) {
   std::vector<OpData> data;
-  for (const Numbers& input : inputs) data.push_back({input, {}});
-  std::vector<Numbers> outputs;
+  for (const Floats& input : inputs) data.push_back({input, {}});
+  std::vector<Floats> outputs;
   for (OpData& output :
        RunOp({.op = op, .inputs = shapes, .attributes = attributes}, data, kernel)) {
     outputs.push_back(std::move(output.floats));
@@ -83,7 +83,7 @@ void ExpectSameAsPair(const NormInputs& in) {
     EXPECT_TRUE(SameBits(fused[2], plain[2]));
 
     const auto gate = Run("relu_grad", {x, x}, {}, {y, in.dy}, kernel)[0];
-    const auto grad = [&](const Attributes& attributes, const Numbers& dy) {
+    const auto grad = [&](const Attributes& attributes, const Floats& dy) {
       return Run("batch_norm_grad", {x, c, c, c, c, x}, attributes,
                  {in.x, in.gamma, in.beta, plain[1], plain[2], dy}, kernel);
     };
@@ -115,7 +115,7 @@ void ExpectSameAsPairInEvaluation(const NormInputs& in) {
     EXPECT_TRUE(SameBits(norm(kWithRelu), y));
 
     const auto gate = Run("relu_grad", {x, x}, {}, {y, in.dy}, kernel)[0];
-    const auto grad = [&](const Attributes& attributes, const Numbers& dy) {
+    const auto grad = [&](const Attributes& attributes, const Floats& dy) {
       return Run("batch_norm_eval_grad", {x, c, c, c, c, x}, attributes,
                  {in.x, in.gamma, in.beta, in.mean, in.variance, dy}, kernel);
     };

@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-using Numbers = std::vector<float>;
+using Floats = std::vector<float>;
 
 OpCase DropoutCase(const Shape& x, double rate, int64_t seed = 7, int64_t stream = 0) {
   return {.op = "dropout",
@@ -56,17 +56,17 @@ struct OnesCall {
   int64_t elements = 256;
   double rate = 0.5;
 
-  std::vector<Numbers> RunAll() const {
+  std::vector<Floats> RunAll() const {
     const auto batch = static_cast<int64_t>(samples.size());
-    const Numbers ones(static_cast<size_t>(batch * elements), 1.0F);
-    std::vector<Numbers> results;
+    const Floats ones(static_cast<size_t>(batch * elements), 1.0F);
+    std::vector<Floats> results;
     for (auto& outputs : RunAllKernels(DropoutCase({batch, elements}, rate, seed, stream),
                                        {{ones, {}}, {{}, samples}, {{}, {epoch}}})) {
       results.push_back(std::move(outputs[0].floats));
     }
     return results;
   }
-  Numbers Run() const { return RunAll()[0]; }
+  Floats Run() const { return RunAll()[0]; }
 };
 
 TEST(Dropout, DrawsForSeedStreamEpochSampleAndElement) {
@@ -75,7 +75,7 @@ TEST(Dropout, DrawsForSeedStreamEpochSampleAndElement) {
     const OnesCall call{
         .seed = 5, .stream = 9, .epoch = 199, .samples = {sample}, .elements = 1030};
     const DropoutDraw draw(5, 9, 0.5);
-    for (const Numbers& y : call.RunAll()) {
+    for (const Floats& y : call.RunAll()) {
       for (uint32_t i = 0; i < y.size(); ++i) {
         const auto words = draw.Words(199, static_cast<uint32_t>(sample), i / 4);
         ASSERT_EQ(y[i], words[i % 4] >= 0x80000000 ? 2.0F : 0.0F) << "element " << i;
@@ -88,7 +88,7 @@ void ExpectOneResultOfAllKernels(int64_t elements) {
   for (const double rate : {0.1, 0.3, 0.77}) {
     const auto results =
         OnesCall{.samples = {3, 1, 4}, .elements = elements, .rate = rate}.RunAll();
-    for (const Numbers& y : results) EXPECT_EQ(y, results[0]);
+    for (const Floats& y : results) EXPECT_EQ(y, results[0]);
   }
 }
 
@@ -101,7 +101,7 @@ TEST(CudaDropout, GivesTheBitsOfTheCpu) {
 }
 
 // The number of elements that are zero in exactly one of two results.
-int64_t Differences(const Numbers& a, const Numbers& b) {
+int64_t Differences(const Floats& a, const Floats& b) {
   int64_t differences = 0;
   for (size_t i = 0; i < a.size(); ++i) differences += (a[i] == 0) != (b[i] == 0);
   return differences;
@@ -109,7 +109,7 @@ int64_t Differences(const Numbers& a, const Numbers& b) {
 
 TEST(Dropout, EveryCoordinateChangesAboutHalfOfTheDraws) {
   const OnesCall call{.elements = 4096};
-  const Numbers y = call.Run();
+  const Floats y = call.Run();
   EXPECT_EQ(Differences(y, call.Run()), 0);
   std::vector<OnesCall> moved(4, call);
   moved[0].seed = 8;
@@ -126,18 +126,18 @@ TEST(Dropout, BatchEqualsItsPartsBitForBit) {
   for (const int64_t elements : {int64_t{5}, int64_t{1000}, int64_t{20000}}) {
     const std::vector<int> samples = {9, 4, 40000, 17, 0, 2, 30};
     const auto size = static_cast<ptrdiff_t>(3 * elements);
-    const Numbers whole = OnesCall{.samples = samples, .elements = elements}.Run();
-    const Numbers first =
+    const Floats whole = OnesCall{.samples = samples, .elements = elements}.Run();
+    const Floats first =
         OnesCall{.samples = {samples.begin(), samples.begin() + 3}, .elements = elements}.Run();
-    const Numbers second =
+    const Floats second =
         OnesCall{.samples = {samples.begin() + 3, samples.end()}, .elements = elements}.Run();
-    EXPECT_EQ(Numbers(whole.begin(), whole.begin() + size), first);
-    EXPECT_EQ(Numbers(whole.begin() + size, whole.end()), second);
+    EXPECT_EQ(Floats(whole.begin(), whole.begin() + size), first);
+    EXPECT_EQ(Floats(whole.begin() + size, whole.end()), second);
   }
 }
 
 TEST(Dropout, TheShapeOfASampleDoesNotMatter) {
-  const Numbers x(120, 1.0F);
+  const Floats x(120, 1.0F);
   const std::vector<OpData> inputs = {{x, {}}, {{}, {8, 5}}, {{}, {2}}};
   EXPECT_EQ(RunOp(DropoutCase({2, 60}, 0.4), inputs)[0].floats,
             RunOp(DropoutCase({2, 3, 4, 5}, 0.4), inputs)[0].floats);
@@ -147,7 +147,7 @@ TEST(Dropout, DropsAtItsRateAndKeepsTheMean) {
   for (const double rate : {0.05, 0.3, 0.5, 0.9}) {
     std::vector<int> samples(50);
     std::iota(samples.begin(), samples.end(), 100);
-    const Numbers y = OnesCall{.samples = samples, .elements = 4000, .rate = rate}.Run();
+    const Floats y = OnesCall{.samples = samples, .elements = 4000, .rate = rate}.Run();
     const auto count = static_cast<double>(y.size());
     const auto dropped = static_cast<double>(std::count(y.begin(), y.end(), 0.0F));
     const double deviation = std::sqrt(count * rate * (1 - rate));
@@ -161,7 +161,7 @@ TEST(Dropout, EveryPlaceOfASampleIsDroppedSometimes) {
   // The four words of a draw, and neighbours, must be independent.
   std::vector<int> samples(2000);
   std::iota(samples.begin(), samples.end(), 0);
-  const Numbers y = OnesCall{.samples = samples, .elements = 8, .rate = 0.3}.Run();
+  const Floats y = OnesCall{.samples = samples, .elements = 8, .rate = 0.3}.Run();
   for (size_t place = 0; place < 8; ++place) {
     int64_t dropped = 0;
     int64_t with_next = 0;
@@ -176,24 +176,24 @@ TEST(Dropout, EveryPlaceOfASampleIsDroppedSometimes) {
 }
 
 TEST(Dropout, RateZeroKeepsEverything) {
-  for (const Numbers& y : OnesCall{.elements = 1000, .rate = 0}.RunAll()) {
-    EXPECT_EQ(y, Numbers(1000, 1.0F));
+  for (const Floats& y : OnesCall{.elements = 1000, .rate = 0}.RunAll()) {
+    EXPECT_EQ(y, Floats(1000, 1.0F));
   }
 }
 
 TEST(Dropout, ARateThatRoundsToOneDropsNearlyEverything) {
   const double rate = std::nextafter(1.0, 0.0);
   EXPECT_EQ(DropoutDraw(1, 0, rate).threshold, 0xFFFFFFFFU);
-  for (const Numbers& y : OnesCall{.elements = 1000, .rate = rate}.RunAll()) {
-    EXPECT_EQ(y, Numbers(1000, 0.0F));
+  for (const Floats& y : OnesCall{.elements = 1000, .rate = rate}.RunAll()) {
+    EXPECT_EQ(y, Floats(1000, 0.0F));
   }
 }
 
 TEST(Dropout, KeepsNanAndInfinityWhereItKeeps) {
-  const Numbers mask = OnesCall{.elements = 64}.Run();
+  const Floats mask = OnesCall{.elements = 64}.Run();
   for (const float special : {NAN, INFINITY}) {
     for (const auto& outputs : RunAllKernels(DropoutCase({1, 64}, 0.5),
-                                             {{Numbers(64, special), {}}, {{}, {11}}, {{}, {3}}})) {
+                                             {{Floats(64, special), {}}, {{}, {11}}, {{}, {3}}})) {
       for (size_t i = 0; i < 64; ++i) {
         const float y = outputs[0].floats[i];
         EXPECT_EQ(std::isnan(y) || std::isinf(y), mask[i] != 0);

@@ -15,13 +15,13 @@
 namespace thimble {
 namespace {
 
-using Numbers = std::vector<float>;
+using Floats = std::vector<float>;
 
 // Runs an op with one of its kernels.
 using Runner =
     std::function<std::vector<OpData>(const OpCase& op_case, const std::vector<OpData>& data)>;
 
-bool SameBits(const Numbers& a, const Numbers& b) {
+bool HaveSameBits(const Floats& a, const Floats& b) {
   return a.size() == b.size() &&
          (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
@@ -67,7 +67,7 @@ void ExpectItsStatisticsSuffice(const Runner& run) {
     const auto norm = run(norm_case, data);
     const auto again =
         run(WithRelu(GroupNormApplyCase(x, groups)), {data[0], data[1], data[2], norm[1], norm[2]});
-    EXPECT_TRUE(SameBits(again[0].floats, norm[0].floats));
+    EXPECT_TRUE(HaveSameBits(again[0].floats, norm[0].floats));
   }
 }
 
@@ -79,7 +79,7 @@ std::vector<OpData> PartOf(const OpCase& op_case, const std::vector<OpData>& dat
   std::vector<OpData> part = data;
   for (size_t i = 0; i < data.size(); ++i) {
     if (IsParameter(i)) continue;
-    const Numbers& all = data[i].floats;
+    const Floats& all = data[i].floats;
     const auto size = static_cast<int64_t>(all.size()) / op_case.inputs[0][0];
     part[i].floats.assign(all.begin() + begin * size, all.begin() + end * size);
   }
@@ -104,9 +104,9 @@ void ExpectSamplesForThemselves(const Runner& run, const OpCase& op_case, size_t
   const auto first = run(CaseOfPart(op_case, 3), PartOf(op_case, data, 0, 3));
   const auto second = run(CaseOfPart(op_case, 4), PartOf(op_case, data, 3, 7));
   for (size_t o = 0; o < num_outputs; ++o) {
-    Numbers parts = first[o].floats;
+    Floats parts = first[o].floats;
     parts.insert(parts.end(), second[o].floats.begin(), second[o].floats.end());
-    EXPECT_TRUE(SameBits(parts, whole[o].floats)) << "output " << o;
+    EXPECT_TRUE(HaveSameBits(parts, whole[o].floats)) << "output " << o;
   }
 }
 
@@ -129,8 +129,8 @@ void ExpectTheBitsOfThePair(const Runner& run) {
     const auto plain = run(norm_case, data);
     const auto y = run({.op = "relu", .inputs = {x}}, {plain[0]})[0];
     const auto fused = run(WithRelu(norm_case), data);
-    EXPECT_TRUE(SameBits(fused[0].floats, y.floats));
-    EXPECT_TRUE(SameBits(fused[1].floats, plain[1].floats));
+    EXPECT_TRUE(HaveSameBits(fused[0].floats, y.floats));
+    EXPECT_TRUE(HaveSameBits(fused[1].floats, plain[1].floats));
 
     const std::vector<OpData> known = {data[0], data[1], data[2], plain[1], plain[2]};
     const auto with = [&](std::initializer_list<OpData> more) {
@@ -141,13 +141,13 @@ void ExpectTheBitsOfThePair(const Runner& run) {
     const auto gate = run({.op = "relu_grad", .inputs = {x, x}}, {y, dy})[0];
     const auto pair = run(GroupNormGradCase(x, groups), with({gate}));
     const auto one = run(WithRelu(GroupNormGradCase(x, groups)), with({dy}));
-    for (size_t o = 0; o < 3; ++o) EXPECT_TRUE(SameBits(one[o].floats, pair[o].floats)) << o;
+    for (size_t o = 0; o < 3; ++o) EXPECT_TRUE(HaveSameBits(one[o].floats, pair[o].floats)) << o;
 
     // A gradient from another path; x is used for it.
     const auto sum = run({.op = "add", .inputs = {x, x}}, {data[0], pair[0]})[0];
     const auto three = run(WithRelu(GroupNormGradAddCase(x, groups)), with({dy, data[0]}));
-    EXPECT_TRUE(SameBits(three[0].floats, sum.floats));
-    EXPECT_TRUE(SameBits(three[1].floats, pair[1].floats));
+    EXPECT_TRUE(HaveSameBits(three[0].floats, sum.floats));
+    EXPECT_TRUE(HaveSameBits(three[1].floats, pair[1].floats));
   }
 }
 

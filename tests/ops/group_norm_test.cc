@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-using Numbers = std::vector<float>;
+using Floats = std::vector<float>;
 
 // Very few normalized elements are only a sign and rounding errors, which changing the inputs does
 // not show: smaller groups are not drawn.
@@ -73,9 +73,9 @@ TEST(GroupNorm, NormalizesEachGroupOfEachSample) {
   for (const auto& outputs : RunAllKernels(
            op_case,
            {{{1, 3, 10, 50, 5, 5.5, -2, 2}, {}}, {{1, 1, 2, 2}, {}}, {{0, 0, 5, 6}, {}}})) {
-    EXPECT_EQ(outputs[0].floats, (Numbers{-1, 1, 3, 8, -1, 1, 3, 8}));
-    EXPECT_EQ(outputs[1].floats, (Numbers{2, 30, 5.25, 0}));
-    EXPECT_EQ(outputs[2].floats, (Numbers{1, 400, 0.0625, 4}));
+    EXPECT_EQ(outputs[0].floats, (Floats{-1, 1, 3, 8, -1, 1, 3, 8}));
+    EXPECT_EQ(outputs[1].floats, (Floats{2, 30, 5.25, 0}));
+    EXPECT_EQ(outputs[2].floats, (Floats{1, 400, 0.0625, 4}));
   }
 }
 
@@ -98,7 +98,7 @@ TEST(GroupNorm, MeasuresToTheLastDigits) {
 
 TEST(GroupNorm, MeasuresVarianceBesideLargeMeansOfItsChannels) {
   // 1e4 and -1e4 +- 1: the variance is 1e8 + 1, within a float's rounding.
-  Numbers x(2 * 3000);
+  Floats x(2 * 3000);
   for (size_t i = 0; i < x.size(); ++i) {
     x[i] = (i % 2 == 0 ? 1e4F : -1e4F) + (i % 4 < 2 ? 1.0F : -1.0F);
   }
@@ -109,13 +109,13 @@ TEST(GroupNorm, MeasuresVarianceBesideLargeMeansOfItsChannels) {
 
 TEST(GroupNorm, ConstantGroupGivesBeta) {
   const auto outputs =
-      RunOp(GroupNormCase({1, 300, 2}, 1), {{Numbers(600, 0.1F), {}}, {{1, 2}, {}}, {{7, -3}, {}}});
+      RunOp(GroupNormCase({1, 300, 2}, 1), {{Floats(600, 0.1F), {}}, {{1, 2}, {}}, {{7, -3}, {}}});
   EXPECT_EQ(outputs[2].floats[0], 0);
   for (size_t i = 0; i < 600; ++i) EXPECT_NEAR(outputs[0].floats[i], i % 2 == 0 ? 7 : -3, 1e-5);
 }
 
 TEST(GroupNorm, NanStaysInItsGroupOfItsSample) {
-  Numbers x = {1, 2, 3, 4, 5, 6, 7, 8};
+  Floats x = {1, 2, 3, 4, 5, 6, 7, 8};
   x[1] = NAN;
   for (const auto& outputs : RunAllKernels(WithRelu(GroupNormCase({2, 1, 4}, 2)),
                                            {{x, {}}, {{1, 1, 1, 1}, {}}, {{0, 0, 0, 0}, {}}})) {
@@ -127,8 +127,8 @@ TEST(GroupNorm, NanStaysInItsGroupOfItsSample) {
 TEST(GroupNorm, NoRowsGiveZeroStatistics) {
   for (const auto& outputs :
        RunAllKernels(GroupNormCase({2, 0, 2}, 1), {{}, {{1, 1}, {}}, {{0, 0}, {}}})) {
-    EXPECT_EQ(outputs[1].floats, (Numbers{0, 0}));
-    EXPECT_EQ(outputs[2].floats, (Numbers{0, 0}));
+    EXPECT_EQ(outputs[1].floats, (Floats{0, 0}));
+    EXPECT_EQ(outputs[2].floats, (Floats{0, 0}));
   }
 }
 
@@ -146,8 +146,8 @@ TEST(GroupNorm, OneGroupPerSampleOfARowIsLayerNorm) {
   OpCase op_case = GroupNormCase({2, 4}, 1);
   op_case.attributes.Set("epsilon", 0.0);
   for (const auto& outputs : RunAllKernels(
-           op_case, {{{1, 3, 1, 3, 8, 4, 4, 8}, {}}, {Numbers(4, 1), {}}, {Numbers(4, 0), {}}})) {
-    EXPECT_EQ(outputs[0].floats, (Numbers{-1, 1, -1, 1, 1, -1, -1, 1}));
+           op_case, {{{1, 3, 1, 3, 8, 4, 4, 8}, {}}, {Floats(4, 1), {}}, {Floats(4, 0), {}}})) {
+    EXPECT_EQ(outputs[0].floats, (Floats{-1, 1, -1, 1, 1, -1, -1, 1}));
   }
 }
 

@@ -27,7 +27,7 @@ OpCase SgdUpdateCase(const Shape& shape, const Attributes& attributes) {
 }
 
 // With the optional inputs, and with rounding at random.
-OpCase WithFactor(OpCase op_case) {
+OpCase WithFactorInput(OpCase op_case) {
   op_case.inputs.push_back(Shape{1});
   op_case.inputs.push_back(Shape{1});
   op_case.positive_inputs.push_back(op_case.inputs.size() - 1);
@@ -63,10 +63,10 @@ std::vector<OpCase> SgdUpdateCases() {
     cases.push_back(SgdUpdateCase(shape, Settings(0.9, 5e-4, 0)));
     cases.push_back(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1)));
     cases.push_back(MakePlainCase(shape, 1e-2));
-    cases.push_back(WithFactor(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1))));
-    cases.push_back(WithFactor(MakePlainCase(shape, 1e-2)));
+    cases.push_back(WithFactorInput(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1))));
+    cases.push_back(WithFactorInput(MakePlainCase(shape, 1e-2)));
     cases.push_back(GatherCase(shape, 0.9, /*integer_bound=*/1));  // the first part
-    cases.push_back(WithFactor(GatherCase(shape, 0.9, /*integer_bound=*/10)));
+    cases.push_back(WithFactorInput(GatherCase(shape, 0.9, /*integer_bound=*/10)));
     cases.push_back(ApplyCase(shape));
   }
   cases.push_back(SgdUpdateCase(Shape{17}, Settings(0.0, 0.0, 0)));
@@ -81,7 +81,7 @@ OpCase Random_sgd_update(CaseDraw& draw) {
 
 OpCase Random_sgd_gather(CaseDraw& draw) {
   OpCase op_case = GatherCase(draw.AnyShape(), draw.Fraction(), draw.OneIn(2) ? 1 : 9);
-  return draw.OneIn(2) ? op_case : WithFactor(std::move(op_case));
+  return draw.OneIn(2) ? op_case : WithFactorInput(std::move(op_case));
 }
 
 OpCase Random_sgd_apply(CaseDraw& draw) { return ApplyCase(draw.AnyShape()); }
@@ -149,7 +149,7 @@ TEST(SgdUpdatePlain, RejectsWrongShapes) {
   EXPECT_THAT(ShapeError(op_case), HasSubstr("'learning_rate'"));
 }
 
-OpData Numbers(std::vector<float> numbers) { return {std::move(numbers), {}}; }
+OpData FloatInput(std::vector<float> numbers) { return {std::move(numbers), {}}; }
 OpData Integer(int32_t number) { return {{}, {number}}; }
 
 TEST(SgdUpdate, AFactorUndoesTheScaleOfTheLoss) {
@@ -157,8 +157,8 @@ TEST(SgdUpdate, AFactorUndoesTheScaleOfTheLoss) {
   OpCase scaled = plain;
   scaled.inputs = {Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}};
   const auto expected = RunOne(plain.attributes);
-  const auto actual = RunOp(scaled, {Numbers({1}), Numbers({2 * 128}), Numbers({4}), Numbers({0.5}),
-                                     Integer(0), Numbers({1.0F / 128})});
+  const auto actual = RunOp(scaled, {FloatInput({1}), FloatInput({2 * 128}), FloatInput({4}),
+                                     FloatInput({0.5}), Integer(0), FloatInput({1.0F / 128})});
   EXPECT_EQ(actual[0].floats, expected[0].floats);
   EXPECT_EQ(actual[1].floats, expected[1].floats);
 }
@@ -166,8 +166,8 @@ TEST(SgdUpdate, AFactorUndoesTheScaleOfTheLoss) {
 TEST(SgdUpdate, AFactorOfZeroSkipsTheUpdate) {
   OpCase op_case = SgdUpdateCase(Shape{1}, Settings(0.5, 0.25, 0));
   op_case.inputs = {Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}, Shape{1}};
-  const auto outputs = RunOp(op_case, {Numbers({1}), Numbers({NAN}), Numbers({4}), Numbers({0.5}),
-                                       Integer(0), Numbers({0})});
+  const auto outputs = RunOp(op_case, {FloatInput({1}), FloatInput({NAN}), FloatInput({4}),
+                                       FloatInput({0.5}), Integer(0), FloatInput({0})});
   EXPECT_EQ(outputs[0].floats[0], 1);
   EXPECT_EQ(outputs[1].floats[0], 4);
 }
@@ -176,11 +176,13 @@ TEST(SgdUpdate, AFactorOfZeroSkipsTheUpdate) {
 TEST(SgdGather, PartsAddUpToTheWholeUpdate) {
   const OpCase gather = GatherCase(Shape{1}, 0.5, 1);
   const auto first =
-      RunOp(gather, {Numbers({1}), Numbers({2}), Numbers({4}), Integer(0)})[0].floats;
-  const auto both = RunOp(gather, {Numbers({1}), Numbers({3}), Numbers(first), Integer(10)})[0];
-  const auto applied = RunOp(ApplyCase(Shape{1}), {Numbers({1}), both, Numbers({0.5})});
-  const auto whole = RunOp(SgdUpdateCase(Shape{1}, Settings(0.5, 1e-2, 0)),
-                           {Numbers({1}), Numbers({2 + 3}), Numbers({4}), Numbers({0.5})});
+      RunOp(gather, {FloatInput({1}), FloatInput({2}), FloatInput({4}), Integer(0)})[0].floats;
+  const auto both =
+      RunOp(gather, {FloatInput({1}), FloatInput({3}), FloatInput(first), Integer(10)})[0];
+  const auto applied = RunOp(ApplyCase(Shape{1}), {FloatInput({1}), both, FloatInput({0.5})});
+  const auto whole =
+      RunOp(SgdUpdateCase(Shape{1}, Settings(0.5, 1e-2, 0)),
+            {FloatInput({1}), FloatInput({2 + 3}), FloatInput({4}), FloatInput({0.5})});
   EXPECT_FLOAT_EQ(both.floats[0], whole[1].floats[0]);
   EXPECT_FLOAT_EQ(applied[0].floats[0], whole[0].floats[0]);
 }
@@ -189,8 +191,8 @@ TEST(SgdGather, AFactorOfZeroLeavesOutTheGradientOnly) {
   OpCase gather = GatherCase(Shape{1}, 0.5, 1);
   gather.inputs.insert(gather.inputs.end(), {Shape{1}, Shape{1}});
   const auto run = [&](int32_t seen) {
-    return RunOp(gather, {Numbers({1}), Numbers({INFINITY}), Numbers({4}), Integer(seen),
-                          Integer(0), Numbers({0})})[0]
+    return RunOp(gather, {FloatInput({1}), FloatInput({INFINITY}), FloatInput({4}), Integer(seen),
+                          Integer(0), FloatInput({0})})[0]
         .floats[0];
   };
   EXPECT_FLOAT_EQ(run(0), 0.5F * 4 + 1e-2F);

@@ -52,8 +52,8 @@ struct Filters {
   }
 };
 
-const std::vector<std::string> kOps = {"conv2d", "conv2d_add", "conv2d_grad_input",
-                                       "conv2d_grad_weight"};
+const std::vector<std::string> kWinogradOps = {"conv2d", "conv2d_add", "conv2d_grad_input",
+                                               "conv2d_grad_weight"};
 
 // Columns: batch, height, width, channels, out channels, padding.
 const std::vector<Filters> kFilters = {
@@ -86,12 +86,12 @@ std::string Declines(const Filters& filters, const std::string& op) {
 
 TEST(WinogradTest, TakesTheseShapes) {
   for (const Filters& filters : kFilters) {
-    for (const std::string& op : kOps) EXPECT_THAT(Declines(filters, op), IsEmpty()) << op;
+    for (const std::string& op : kWinogradOps) EXPECT_THAT(Declines(filters, op), IsEmpty()) << op;
   }
 }
 
 TEST(WinogradTest, DeclinesTheRest) {
-  for (const std::string& op : kOps) {
+  for (const std::string& op : kWinogradOps) {
     EXPECT_THAT(Declines({1, 8, 8, 16, 16, 2, /*kernel=*/5}, op), HasSubstr("3 x 3"));
     EXPECT_THAT(Declines({1, 8, 8, 16, 16, 0, /*kernel=*/1}, op), HasSubstr("3 x 3"));
     EXPECT_THAT(Declines({1, 8, 8, 16, 16, 1, 3, /*stride=*/2}, op), HasSubstr("stride"));
@@ -116,7 +116,7 @@ double Error(const PreparedCase& prepared, const Kernel& kernel,
 
 // docs/techniques/winograd.md quotes these ratios.
 TEST(WinogradTest, ErrorsAreAFewTimesThoseOfPlainSums) {
-  for (const std::string& op : kOps) {
+  for (const std::string& op : kWinogradOps) {
     const OpCase op_case = Filters{2, 16, 16, 64, 64, 1}.Case(op);
     const PreparedCase prepared(op_case);
     auto inputs = RandomInputs(prepared, 1.0);
@@ -130,14 +130,14 @@ TEST(WinogradTest, ErrorsAreAFewTimesThoseOfPlainSums) {
 }
 
 // Tiles, channels and out channels of the layers of wrn-28-2 and wrn-28-10, large batch and small.
-const std::vector<WinogradShape> kShapes = {{6400, 16, 32},  {6400, 32, 32},   {1600, 64, 64},
-                                            {400, 128, 128}, {40, 128, 128},   {4, 128, 128},
-                                            {6400, 16, 160}, {6400, 160, 160}, {400, 640, 640}};
+const std::vector<WinogradShape> kWinogradShapes = {
+    {6400, 16, 32}, {6400, 32, 32},  {1600, 64, 64},   {400, 128, 128}, {40, 128, 128},
+    {4, 128, 128},  {6400, 16, 160}, {6400, 160, 160}, {400, 640, 640}};
 
 // The same shapes with results of 32 and 16 bits.
 std::vector<WinogradShape> ShapesOfBothSizes() {
-  std::vector<WinogradShape> shapes = kShapes;
-  for (WinogradShape shape : kShapes) {
+  std::vector<WinogradShape> shapes = kWinogradShapes;
+  for (WinogradShape shape : kWinogradShapes) {
     shape.short_results = true;
     shapes.push_back(shape);
   }
@@ -180,10 +180,10 @@ TEST(WinogradBlocksTest, AskedAgainWithTheirOwnBytesAreTheSame) {
 std::vector<OpCase> WinogradCases() {
   std::vector<OpCase> cases;
   for (const Filters& filters : kFilters) {
-    for (const std::string& op : kOps) cases.push_back(filters.Case(op));
+    for (const std::string& op : kWinogradOps) cases.push_back(filters.Case(op));
   }
   // Each tensor with a type of its own.
-  for (const std::string& op : kOps) {
+  for (const std::string& op : kWinogradOps) {
     for (const Filters& filters : {kFilters[3], kFilters[6], kFilters[9]}) {
       cases.push_back(filters.Case(op));
       cases.back().number_types = {DType::kBF16, DType::kF32, DType::kF16};

@@ -14,7 +14,7 @@ TEST(CostTest, CountsFlopsAndTrafficOfANode) {
   const OpRegistry ops = ToyOps();
   Graph graph;
   const ValueId x = AddInput(graph, "x", {3, 5});
-  Append(graph, ops, "multiply", {x, x});
+  AppendToy(graph, ops, "multiply", {x, x});
   const NodeCost cost = CostOf(graph, ops, graph.nodes[0]);
   EXPECT_EQ(cost.flops, 15);
   EXPECT_EQ(cost.bytes, 3 * 15 * 4);  // each input as often as it is read, and the output
@@ -37,9 +37,9 @@ TEST(CostTest, SumsPhases) {
   const OpRegistry ops = ToyOps();
   Graph graph;
   const ValueId x = AddInput(graph, "x", {10});
-  const ValueId y = Append(graph, ops, "scale", {x});
-  Append(graph, ops, "scale", {y});
-  Append(graph, ops, "scale", {y});
+  const ValueId y = AppendToy(graph, ops, "scale", {x});
+  AppendToy(graph, ops, "scale", {y});
+  AppendToy(graph, ops, "scale", {y});
   graph.nodes[1].phase = Phase::kBackward;
   graph.nodes[2].phase = Phase::kUpdate;
   const GraphCost cost = CostOf(graph, ops);

@@ -87,8 +87,8 @@ ValueId AddInput(Graph& graph, const std::string& name, const Shape& shape, Role
   return graph.AddValue({name, shape, DType::kF32, role, {}, {}});
 }
 
-ValueId Append(Graph& graph, const OpRegistry& ops, std::string_view op,
-               std::vector<ValueId> inputs, Attributes attributes) {
+ValueId AppendToy(Graph& graph, const OpRegistry& ops, std::string_view op,
+                  std::vector<ValueId> inputs, Attributes attributes) {
   NodeSpec spec;
   spec.op = op;
   spec.inputs = std::move(inputs);

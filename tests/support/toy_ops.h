@@ -15,7 +15,7 @@ ValueId AddInput(Graph& graph, const std::string& name, const Shape& shape,
                  Role role = Role::kInput);
 
 // Appends a node and returns its first output; aborts on failure.
-ValueId Append(Graph& graph, const OpRegistry& ops, std::string_view op,
-               std::vector<ValueId> inputs, Attributes attributes = {});
+ValueId AppendToy(Graph& graph, const OpRegistry& ops, std::string_view op,
+                  std::vector<ValueId> inputs, Attributes attributes = {});
 
 }  // namespace thimble

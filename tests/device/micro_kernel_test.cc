@@ -28,9 +28,9 @@ std::vector<float> TileNumbers(size_t count) {
 }
 
 // Windows of an image of three lines times a matrix; segments [first, last) of it.
-class TileProduct {
+class KernelProduct {
  public:
-  TileProduct()
+  KernelProduct()
       : a_(TileNumbers(kSegments * kSegmentStride)),
         b_(TileNumbers(kSegments * kTileDepth * kTileColumns)) {}
 
@@ -85,7 +85,7 @@ class TileProduct {
 using Old = StripProduct::Old;
 
 TEST(MicroKernelTest, SegmentsAreSummedAndOldNumbersTreatedAsAsked) {
-  const TileProduct product;
+  const KernelProduct product;
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_TRUE(PinSimdTarget(target).ok());
@@ -102,7 +102,7 @@ TEST(MicroKernelTest, SegmentsAreSummedAndOldNumbersTreatedAsAsked) {
 }
 
 TEST(MicroKernelTest, AContinuedChainHasTheBitsOfAnUncutOne) {
-  const TileProduct product;
+  const KernelProduct product;
   for (const std::string& target : SupportedSimdTargets()) {
     SCOPED_TRACE(target);
     ASSERT_TRUE(PinSimdTarget(target).ok());

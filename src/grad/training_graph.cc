@@ -168,6 +168,9 @@ class UpdateBuilder {
     THIMBLE_TRY(AppendInBackward([&](const ParameterGradient& of) {
       return optimizer_->AppendUpdate(graph_, ops_, of, numbers_);
     }));
+    // A number of the forward pass that is not finite reaches the loss, and so every gradient: the
+    // last check sees it.
+    if (numbers_.gradient_factor.valid()) SkipStatistics();
     MoveUpdatesBehindReaders();
     return {};
   }
@@ -196,6 +199,19 @@ class UpdateBuilder {
     for (const ParameterGradient& of : gradients_) {
       THIMBLE_TRY(optimizer_->AppendApply(graph_, ops_, of, numbers_));
     }
+    return {};
+  }
+
+  // Where gradients are checked part by part: checks the sums of running statistics, whose nodes
+  // the graph has. They stay as they are if a sum is not finite.
+  Result<void> AppendStatisticsCheck() {
+    std::vector<ParameterGradient> sums;
+    for (const Node& node : graph_.nodes) {
+      if (node.op != kStatisticsUpdate) continue;
+      for (const size_t i : {2, 3}) sums.push_back({.gradient = node.inputs[i]});
+    }
+    THIMBLE_TRY(AppendCheck(sums, Phase::kUpdate, "statistics"));
+    if (numbers_.gradient_factor.valid()) SkipStatistics();
     return {};
   }
 
@@ -422,6 +438,7 @@ Result<Graph> MakeUpdateGraph(const Graph& forward, const OpRegistry& ops, const
     THIMBLE_TRY(AppendStatisticsUpdate(graph, ops, forward, node, share,
                                        builder.numbers().gradient_factor));
   }
+  if (builder.in_backward()) THIMBLE_TRY(builder.AppendStatisticsCheck());
   THIMBLE_TRY(builder.AppendScaleAdjustment());
   return graph;
 }

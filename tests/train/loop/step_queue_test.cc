@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tests/support/recording_device.h"
 #include "tests/support/tolerance.h"
@@ -45,6 +46,13 @@ ImageClassifier NormNetwork(const ImageSpec& images) {
           }};
 }
 
+// The same where the data makes every normalised image NaN.
+ImageClassifier NormNetworkOfNaNs(const ImageSpec& images) {
+  ImageSpec spec = images;
+  spec.mean[0] = std::numeric_limits<double>::quiet_NaN();
+  return NormNetwork(spec);
+}
+
 enum class On { kCpu, kDeviceOfItsOwn };
 
 // Data, plans, an arena and a queue.
@@ -64,6 +72,8 @@ class QueueRun {
       executor_ = Executor::Create(program_.program, BuiltinOps()).value();
     }
     InitializeResidents(*executor_, program_.inits, config.seed);
+    InitializeLossScale(*executor_, program_.update);
+    executor_->StoreResidents();
     queue_ = std::make_unique<StepQueue>(program_, batches_, *executor_, config.prefetch);
   }
 
@@ -86,6 +96,12 @@ class QueueRun {
     std::vector<float> numbers(bytes.size() / sizeof(float));
     std::memcpy(numbers.data(), bytes.data(), bytes.size());
     return numbers;
+  }
+
+  std::vector<std::byte> Bytes(const std::string& name) {
+    executor_->FetchResidents();
+    const auto bytes = executor_->ResidentBytes(name);
+    return {bytes.begin(), bytes.end()};
   }
 
   StepQueue& queue() { return *queue_; }
@@ -189,6 +205,36 @@ TEST(StepQueue, BatchNormSeesTheParts) {
     difference = std::max(difference, std::abs(static_cast<double>(actual[i] - expected[i])));
   }
   EXPECT_GT(difference, 1e-4);
+}
+
+// NaN in the data: weights, momentum and running statistics stay as they were, bit for bit, the
+// update is counted as skipped, and the scale shrinks.
+TEST(StepQueue, NaNInTheDataChangesNothing) {
+  for (const int64_t microbatch : {0, 3}) {
+    for (const char* precision : {"fp32", "fp16"}) {
+      for (const bool in_backward : {false, true}) {
+        TrainConfig config = SevenAtATime(microbatch);
+        config.optimizer.nesterov = false;
+        config.levers["precision"] = precision;
+        config.loss_scale = "8";
+        if (in_backward) config.levers["update-in-backward"] = "true";
+        QueueRun run(config, NormNetworkOfNaNs);
+        const std::vector<std::string> names = {
+            "conv.weight",     "bn.weight",      "fc.weight", "momentum.conv.weight",
+            "bn.running_mean", "bn.running_var", "fc.bias",   "momentum.fc.weight"};
+        std::vector<std::vector<std::byte>> before;
+        for (const std::string& name : names) before.push_back(run.Bytes(name));
+        const FinishedRun step = run.Train(1)[0];
+        const std::string what = fmt::format("{}, parts of {}, {}", precision, microbatch,
+                                             in_backward ? "updates in backward" : "one update");
+        EXPECT_GE(step.loss_scale.skipped, 1) << what;
+        EXPECT_LT(step.loss_scale.scale, 8) << what;
+        for (size_t i = 0; i < names.size(); ++i) {
+          EXPECT_TRUE(run.Bytes(names[i]) == before[i]) << names[i] << ", " << what;
+        }
+      }
+    }
+  }
 }
 
 // Ghost batch norm normalises the same parts in one run: the same step up to rounding.

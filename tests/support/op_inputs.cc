@@ -128,11 +128,8 @@ std::vector<double> RandomUniforms(uint64_t seed, uint32_t stream, size_t count)
   const double width = 2 * std::sqrt(3.0);
   const Draws draws(seed, stream);
   std::vector<double> numbers(count);
-  for (size_t i = 0; i < count; i += 4) {
-    const auto words = draws.Words(i);
-    for (size_t k = i; k < std::min(i + 4, count); ++k) {
-      numbers[k] = width * (static_cast<double>(UniformFloat(words[k - i])) - 0.5);
-    }
+  for (size_t i = 0; i < count; ++i) {
+    numbers[i] = width * (static_cast<double>(UniformFloat(draws.Words(i)[0])) - 0.5);
   }
   return numbers;
 }

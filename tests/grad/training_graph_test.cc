@@ -343,13 +343,24 @@ TEST_F(GradientUseTest, AWholeBatchIsUpdatedInBackward) {
 TEST_F(GradientUseTest, EachLargeGradientInBackwardHasACheckOfItsOwn) {
   const Graph graph = Whole({.loss_scale = {.initial = 8}, .in_backward = true});
   EXPECT_EQ(Updates(graph, "check_gradients").size(), kLarge + 1);
+  ValueId last_factor;
   for (const Node* node : Updates(graph, "check_gradients")) {
     const bool is_last = node->phase == Phase::kUpdate;
     EXPECT_EQ(node->inputs.size(), 1 + (is_last ? kParameters - kLarge : 1));
+    if (is_last) last_factor = node->outputs[0];
   }
   for (const Node* node : Updates(graph, "batch_norm_update")) {
-    EXPECT_EQ(node->inputs.size(), 4U) << "statistics of the others are good";
+    EXPECT_EQ(node->inputs.back(), last_factor) << "NaN in the forward pass reaches this check";
   }
+}
+
+TEST_F(GradientUseTest, SumsOfStatisticsAreCheckedIfPartsAre) {
+  const Graph update = Update({.loss_scale = {.initial = 8}, .in_backward = true});
+  const auto checks = Updates(update, "check_gradients");
+  const auto statistics = Updates(update, "batch_norm_update");
+  ASSERT_EQ(checks.size(), 1U);
+  EXPECT_EQ(checks[0]->inputs.size(), 1 + 2 * statistics.size());
+  for (const Node* node : statistics) EXPECT_EQ(node->inputs.back(), checks[0]->outputs[0]);
 }
 
 TEST_F(GradientUseTest, PartsAddToTheMomentum) {

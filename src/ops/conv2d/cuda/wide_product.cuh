@@ -22,7 +22,11 @@ inline constexpr int kRows = kGroups * kWarpgroupRows;
 inline constexpr int kThreads = kGroups * kWarpgroupThreads;
 inline constexpr int kInner = 64;  // of a slot
 
-// Without the instructions of sm_90a a kernel is empty, which its launch bounds tell the host.
+// Without the instructions of sm_90a a kernel is empty, which its launch bounds tell the host, and
+// what only it uses is not used.
+#if !THIMBLE_HAS_WARPGROUPS
+#pragma nv_diag_suppress 177
+#endif
 #if !defined(__CUDA_ARCH__) || THIMBLE_HAS_WARPGROUPS
 inline constexpr int kLaunchBound = kThreads;
 #else

@@ -160,11 +160,15 @@ TEST_F(MatrixEndToEnd, EveryPairOfTechniques) {
   for (const Choice& choice : choices) Check(choice);
 }
 
-class SlowMatrixEndToEnd : public MatrixEndToEnd {};
+// In shares, which run at the same time.
+class SlowMatrixEndToEnd : public MatrixEndToEnd, public testing::WithParamInterface<size_t> {};
+constexpr size_t kShares = 8;
 
-TEST_F(SlowMatrixEndToEnd, EveryCombination) {
-  for (const Choice& choice : AllChoices()) Check(choice);
+TEST_P(SlowMatrixEndToEnd, EveryCombination) {
+  const auto choices = AllChoices();
+  for (size_t i = GetParam(); i < choices.size(); i += kShares) Check(choices[i]);
 }
+INSTANTIATE_TEST_SUITE_P(SlowAll, SlowMatrixEndToEnd, testing::Range<size_t>(0, kShares));
 
 class CudaMatrixEndToEnd : public MatrixEndToEnd {
  protected:

@@ -21,6 +21,7 @@ class Sgd final : public Optimizer {
     THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, Momentum(graph, of.parameter));
     attributes.Set("momentum", spec_.optimizer.momentum);
     attributes.Set("nesterov", int64_t{spec_.optimizer.nesterov});
+    SetFeedback(attributes);
     return Append(graph, ops, "sgd_update",
                   {of.parameter, of.gradient, momentum, numbers.learning_rate},
                   std::move(attributes), of, numbers, {of.parameter, momentum});
@@ -47,8 +48,16 @@ class Sgd final : public Optimizer {
     THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, Momentum(graph, of.parameter));
     UpdateNumbers read = numbers;
     read.gradient_factor = {};  // the gradients are in the momentum already
-    return Append(graph, ops, "sgd_apply", {of.parameter, momentum, numbers.learning_rate},
-                  RoundingOf(of), of, read, {of.parameter});
+    const std::vector<ValueId> inputs = {of.parameter, momentum, numbers.learning_rate};
+    Attributes attributes = RoundingOf(of);
+    if (!spec_.error_feedback) {
+      return Append(graph, ops, "sgd_apply", inputs, std::move(attributes), of, read,
+                    {of.parameter});
+    }
+    attributes.Set("momentum", spec_.optimizer.momentum);
+    SetFeedback(attributes);
+    return Append(graph, ops, "sgd_apply_feedback", inputs, std::move(attributes), of, read,
+                  {of.parameter, momentum});
   }
 
  private:
@@ -63,6 +72,15 @@ class Sgd final : public Optimizer {
     return {{"stochastic", int64_t{1}},
             {"seed", static_cast<int64_t>(spec_.seed)},
             {"stream", of.index}};
+  }
+
+  // Errors wait in the momentum as what the present learning rate would need. If the rate then
+  // rises by a factor, as after a restart, they return as much too large: 128 units of bf16 are
+  // half a weight. Rates of 1/125 of the first are common, and need all of the feedback.
+  void SetFeedback(Attributes& attributes) const {
+    constexpr double kMostRise = 128;
+    if (!spec_.error_feedback) return;
+    attributes.Set("feedback_rate", spec_.largest_learning_rate / kMostRise);
   }
 
   static Result<void> Append(Graph& graph, const OpRegistry& ops, std::string_view op,

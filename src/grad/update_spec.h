@@ -33,6 +33,10 @@ struct UpdateSpec {
   // Round parameters and state that are stored in fewer than 32 bits at random, with this seed.
   bool stochastic_rounding = false;
   uint64_t seed = 1;
+  // What rounding takes from a parameter is returned through the optimizer's state. (Ignored where
+  // there is no momentum.)
+  bool error_feedback = false;
+  double largest_learning_rate = 0;  // of the schedule, for error feedback
 
   // Whether gradients are checked before they are used.
   bool checks_gradients() const { return loss_scale.initial > 0 || clip > 0; }

@@ -22,6 +22,7 @@ std::vector<std::unique_ptr<const Technique>>& Table() {
     table->push_back(MakePrecision());
     table->push_back(MakeStore());
     table->push_back(MakeStochasticRounding());
+    table->push_back(MakeErrorFeedback());
     table->push_back(MakeUpdateInBackward());
     return table;
   }();

@@ -282,11 +282,29 @@ TEST_P(NumbersTest, PiecesAreRoundedWithTheDrawsOfTheirElements) {
     std::vector<F16> out(kCount);
     const TensorView inputs[] = {ViewOf(in)};
     const TensorView outputs[] = {ViewOf(out)};
-    ParallelNumbers(pool, inputs, outputs, draw, [](const NumberPiece& piece) {
+    ParallelNumbers(pool, inputs, outputs, {.draw = &draw}, [](const NumberPiece& piece) {
       std::copy_n(piece.in[0], piece.count, piece.out[0]);
     });
     for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(out[i].bits, expected[i].bits) << i;
   }
+}
+
+TEST_P(NumbersTest, ShowsWhatTheFirstOutputStores) {
+  constexpr size_t kCount = 3001;
+  ThreadPool pool(2);
+  std::vector<float> in = Waves(kCount);
+  std::vector<F16> rounded(kCount);
+  std::vector<float> lost(kCount);
+  const TensorView inputs[] = {ViewOf(in)};
+  const TensorView outputs[] = {ViewOf(rounded), ViewOf(lost)};
+  const auto subtract = [](const NumberPiece& piece, const float* stored) {
+    for (size_t i = 0; i < piece.count; ++i) piece.out[1][i] = piece.out[0][i] - stored[i];
+  };
+  const NumberRounding::Written written(subtract);
+  ParallelNumbers(pool, inputs, outputs, {.first_written = &written}, [](const NumberPiece& piece) {
+    std::copy_n(piece.in[0], piece.count, piece.out[0]);
+  });
+  for (size_t i = 0; i < kCount; ++i) ASSERT_EQ(lost[i], in[i] - ToFloat(ToF16(in[i]))) << i;
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, NumbersTest, testing::ValuesIn(SupportedSimdTargets()),

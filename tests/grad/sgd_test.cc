@@ -68,6 +68,27 @@ TEST_F(SgdTest, GathersIntoMomentumAndApplies) {
   EXPECT_EQ(update.carries.size(), 1U) << "only the parameter changes";
 }
 
+TEST_F(SgdTest, ErrorFeedbackFollowsTheLargestLearningRate) {
+  const auto sgd = MakeSgd({.error_feedback = true, .largest_learning_rate = 0.1});
+  ASSERT_TRUE(sgd->AppendUpdate(graph_, BuiltinOps(), of_, numbers_).ok());
+  EXPECT_DOUBLE_EQ(Last().attributes.Float("feedback_rate"), 0.1 / 128);
+}
+
+TEST_F(SgdTest, ErrorFeedbackOfPartsChangesTheMomentumTwice) {
+  const auto sgd = MakeSgd({.error_feedback = true, .largest_learning_rate = 0.1});
+  ASSERT_TRUE(sgd->AppendApply(graph_, BuiltinOps(), of_, numbers_).ok());
+  EXPECT_EQ(Last().op, "sgd_apply_feedback");
+  EXPECT_DOUBLE_EQ(Last().attributes.Float("feedback_rate"), 0.1 / 128);
+  ASSERT_EQ(graph_.carries.size(), 2U);
+  EXPECT_EQ(graph_.value(graph_.carries[1].from).name, "momentum.w");
+}
+
+TEST_F(SgdTest, WithoutMomentumErrorsAreLost) {
+  const auto sgd = MakeSgd({.optimizer = {.momentum = 0}, .error_feedback = true});
+  ASSERT_TRUE(sgd->AppendUpdate(graph_, BuiltinOps(), of_, numbers_).ok());
+  EXPECT_EQ(Last().op, "sgd_update_plain");
+}
+
 TEST_F(SgdTest, SaysWhyPartsCannotBeGathered) {
   EXPECT_NE(MakeSgd({.optimizer = {.nesterov = true}})->WhyNotByParts(), "");
   EXPECT_NE(MakeSgd({.optimizer = {.momentum = 0}})->WhyNotByParts(), "");

@@ -48,6 +48,21 @@ OpCase ApplyCase(const Shape& shape) {
   return {.op = "sgd_apply", .inputs = {shape, shape, Shape{1}}, .positive_inputs = {2}};
 }
 
+OpCase ApplyFeedbackCase(const Shape& shape) {
+  OpCase op_case = ApplyCase(shape);
+  op_case.op = "sgd_apply_feedback";
+  return op_case;
+}
+
+// Rounds at random and returns so little of the error that the reference, which rounds nothing,
+// agrees. Returned errors themselves: sgd_feedback_test.cc.
+OpCase WithFeedback(OpCase op_case) {
+  op_case.inputs.push_back(Shape{1});
+  op_case.attributes.Set("stochastic", int64_t{1});
+  op_case.attributes.Set("feedback_rate", 1e12);
+  return op_case;
+}
+
 OpCase MakePlainCase(const Shape& shape, double weight_decay) {
   return {.op = "sgd_update_plain",
           .inputs = {shape, shape, Shape{1}},
@@ -68,6 +83,9 @@ std::vector<OpCase> SgdUpdateCases() {
     cases.push_back(GatherCase(shape, 0.9, /*integer_bound=*/1));  // the first part
     cases.push_back(WithFactorInput(GatherCase(shape, 0.9, /*integer_bound=*/10)));
     cases.push_back(ApplyCase(shape));
+    cases.push_back(ApplyFeedbackCase(shape));
+    cases.push_back(WithFeedback(ApplyFeedbackCase(shape)));
+    cases.push_back(WithFeedback(SgdUpdateCase(shape, Settings(0.9, 5e-4, 1))));
   }
   cases.push_back(SgdUpdateCase(Shape{17}, Settings(0.0, 0.0, 0)));
   cases.push_back(MakePlainCase(Shape{17}, 0.0));
@@ -75,8 +93,9 @@ std::vector<OpCase> SgdUpdateCases() {
 }
 
 OpCase Random_sgd_update(CaseDraw& draw) {
-  return SgdUpdateCase(draw.AnyShape(),
-                       Settings(draw.Fraction(), 1e-2 * draw.Fraction(), draw.Between(0, 1)));
+  OpCase op_case = SgdUpdateCase(
+      draw.AnyShape(), Settings(draw.Fraction(), 1e-2 * draw.Fraction(), draw.Between(0, 1)));
+  return draw.OneIn(2) ? op_case : WithFeedback(std::move(op_case));
 }
 
 OpCase Random_sgd_gather(CaseDraw& draw) {
@@ -85,6 +104,11 @@ OpCase Random_sgd_gather(CaseDraw& draw) {
 }
 
 OpCase Random_sgd_apply(CaseDraw& draw) { return ApplyCase(draw.AnyShape()); }
+
+OpCase Random_sgd_apply_feedback(CaseDraw& draw) {
+  OpCase op_case = ApplyFeedbackCase(draw.AnyShape());
+  return draw.OneIn(2) ? op_case : WithFeedback(std::move(op_case));
+}
 
 OpCase Random_sgd_update_plain(CaseDraw& draw) {
   return MakePlainCase(draw.AnyShape(), draw.OneIn(3) ? 0.0 : 1e-2 * draw.Fraction());

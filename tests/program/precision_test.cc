@@ -24,6 +24,22 @@ TEST(PrecisionTechnique, RoundingAtRandomCanBeSwitchedOff) {
       Changed(*MakeStochasticRounding(), "off", {.stochastic_rounding = true}).stochastic_rounding);
 }
 
+TEST(PrecisionTechnique, ErrorsOfWeightsInBf16Return) {
+  const auto precision = MakePrecision();
+  EXPECT_TRUE(Changed(*precision, "bf16").error_feedback);
+  EXPECT_FALSE(Changed(*precision, "fp16").error_feedback);
+  EXPECT_FALSE(Changed(*precision, "mixed16").error_feedback);
+  const auto store = MakeStore();
+  const UpdateSpec bf16{.error_feedback = true};
+  EXPECT_TRUE(Changed(*store, "model=bf16").error_feedback);
+  EXPECT_FALSE(Changed(*store, "model=fp32", bf16).error_feedback);
+  EXPECT_TRUE(Changed(*store, "optimizer=q8", bf16).error_feedback);
+  EXPECT_FALSE(Changed(*MakeErrorFeedback(), "off", bf16).error_feedback);
+  EXPECT_TRUE(Changed(*MakeErrorFeedback(), "on").error_feedback);
+  const UpdateSpec random{.stochastic_rounding = true, .error_feedback = true};
+  EXPECT_FALSE(Changed(*MakeStochasticRounding(), "off", random).error_feedback);
+}
+
 TEST(PrecisionTechnique, IsLossyUnlessPlain) {
   for (const auto& technique : {MakePrecision(), MakeStore()}) {
     const Lever& lever = *technique->lever();

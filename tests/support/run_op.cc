@@ -6,6 +6,7 @@
 
 #include "tests/support/kernel_run.h"
 #include "tests/support/op_inputs.h"
+#include "thimble/device/cpu/numbers.h"
 
 namespace thimble {
 namespace {
@@ -17,6 +18,12 @@ ReferenceTensor<double> ToTensor(const OpData& data, const Shape& shape) {
   tensor.integers.assign(data.integers.begin(), data.integers.end());
   for (int integer : data.integers) tensor.bytes.push_back(static_cast<uint8_t>(integer));
   return tensor;
+}
+
+std::vector<float> NumbersIn(const std::vector<std::byte>& bytes, DType type, int64_t count) {
+  std::vector<float> numbers(static_cast<size_t>(count));
+  DecodeNumbers({bytes.data(), type}, numbers.size(), numbers.data());
+  return numbers;
 }
 
 template <class T>
@@ -35,8 +42,10 @@ std::vector<OpData> RunOpOn(const PreparedCase& prepared, const std::vector<OpDa
   const auto results = RunKernel(prepared, kernel, tensors, {});
   std::vector<OpData> outputs(results.size());
   for (size_t o = 0; o < results.size(); ++o) {
-    const DType dtype = prepared.op.outputs()[o].dtype;
-    if (dtype == DType::kF32) outputs[o].floats = Elements<float>(results[o]);
+    const DType dtype = prepared.output_types[o];
+    if (IsNumber(dtype) || dtype == DType::kQ8) {
+      outputs[o].floats = NumbersIn(results[o], dtype, prepared.outputs[o].elements());
+    }
     if (dtype == DType::kI32) outputs[o].integers = Elements<int>(results[o]);
     if (dtype == DType::kU8) {
       const auto bytes = Elements<uint8_t>(results[o]);
@@ -48,12 +57,13 @@ std::vector<OpData> RunOpOn(const PreparedCase& prepared, const std::vector<OpDa
 
 }  // namespace
 
-std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs, size_t kernel) {
+std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs, size_t kernel,
+                          DeviceKind device) {
   const PreparedCase prepared(op_case);
   if (!prepared.valid()) return {};
   std::vector<const Kernel*> kernels;
   for (const Kernel& candidate : prepared.op.kernels()) {
-    if (candidate.device == DeviceKind::kCpu) kernels.push_back(&candidate);
+    if (candidate.device == device) kernels.push_back(&candidate);
   }
   return RunOpOn(prepared, inputs, *kernels.at(kernel));
 }

@@ -13,10 +13,10 @@ struct OpData {
   std::vector<int> integers;
 };
 
-// `inputs` has one entry for each shape in `op_case.inputs`. `kernel` is an index into the op's CPU
-// kernels, best first.
+// `inputs` has one entry for each shape in `op_case.inputs`. `kernel` is an index into the op's
+// kernels for the device, best first.
 std::vector<OpData> RunOp(const OpCase& op_case, const std::vector<OpData>& inputs,
-                          size_t kernel = 0);
+                          size_t kernel = 0, DeviceKind device = DeviceKind::kCpu);
 
 // The results of every kernel of the op, best first, including CUDA if there is a device; a NaN or
 // an infinity must be preserved in all of them.

@@ -211,38 +211,59 @@ void WriteNumbers(const float* room, size_t count, Numbers to) {
 namespace {
 
 // Writes the results of a piece.
-using WritePiece = FunctionRef<void(const NumberPiece& piece, std::span<const TensorView> outputs)>;
+class PieceWriter {
+ public:
+  PieceWriter(const NumberRounding& rounding, std::span<const TensorView> outputs)
+      : rounding_(rounding), outputs_(outputs) {}
 
-void WriteToNearest(const NumberPiece& piece, std::span<const TensorView> outputs) {
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    WriteNumbers(piece.out[o], piece.count, NumbersOf(outputs[o]) + piece.begin);
+  void Write(const NumberPiece& piece) const {
+    if (std::ranges::all_of(outputs_, IsFloat)) return;
+    alignas(64) uint32_t words[kNumbersPerPiece];
+    if (rounding_.draw != nullptr) {
+      HWY_DYNAMIC_DISPATCH(DrawWords)(*rounding_.draw, piece.begin, piece.count, words);
+    }
+    for (size_t o = 0; o < outputs_.size(); ++o) {
+      if (IsFloat(outputs_[o])) continue;
+      WriteOutput(piece, o, words);
+      if (o == 0 && rounding_.first_written != nullptr) ShowFirst(piece);
+    }
   }
-}
 
-void WriteAtRandom(const RoundingDraw& draw, const NumberPiece& piece,
-                   std::span<const TensorView> outputs) {
-  const auto is_float = [](const TensorView& view) { return view.dtype == DType::kF32; };
-  if (std::ranges::all_of(outputs, is_float)) return;
-  alignas(64) uint32_t words[kNumbersPerPiece];
-  HWY_DYNAMIC_DISPATCH(DrawWords)(draw, piece.begin, piece.count, words);
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    if (is_float(outputs[o])) continue;
+ private:
+  static bool IsFloat(const TensorView& view) { return view.dtype == DType::kF32; }
+
+  void WriteOutput(const NumberPiece& piece, size_t o, const uint32_t* words) const {
+    const Numbers to = NumbersOf(outputs_[o]) + piece.begin;
+    if (rounding_.draw == nullptr) return EncodeNumbers(piece.out[o], piece.count, to);
     EncodeNumbersAtRandom(piece.out[o], piece.count, words,
-                          RoundingDraw::ShiftOf(static_cast<int>(o)),
-                          NumbersOf(outputs[o]) + piece.begin);
+                          RoundingDraw::ShiftOf(static_cast<int>(o)), to);
   }
-}
 
-void ForEachPiece(ThreadPool& pool, std::span<const TensorView> inputs,
-                  std::span<const TensorView> outputs, FunctionRef<void(const NumberPiece&)> body,
-                  WritePiece write) {
+  void ShowFirst(const NumberPiece& piece) const {
+    alignas(64) float stored[kNumbersPerPiece];
+    DecodeNumbers(ConstNumbersOf(outputs_[0]) + piece.begin, piece.count, stored);
+    (*rounding_.first_written)(piece, stored);
+  }
+
+  const NumberRounding& rounding_;
+  std::span<const TensorView> outputs_;
+};
+
+}  // namespace
+
+void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
+                     std::span<const TensorView> outputs, const NumberRounding& rounding,
+                     FunctionRef<void(const NumberPiece&)> body) {
   constexpr size_t kMax = NumberPiece::kMaxTensors;
+  THIMBLE_CHECK(rounding.draw == nullptr || outputs.size() <= 2,
+                "a word has random bits for two outputs");
   THIMBLE_CHECK(inputs.size() <= kMax && outputs.size() <= kMax && !outputs.empty());
   const auto is_float = [](const TensorView& view) { return view.dtype == DType::kF32; };
   const bool all_floats =
       std::ranges::all_of(inputs, is_float) && std::ranges::all_of(outputs, is_float);
   const size_t piece_numbers = all_floats ? kElementsPerChunk : kNumbersPerPiece;
   const auto elements = static_cast<size_t>(outputs[0].shape.elements());
+  const PieceWriter writer(rounding, outputs);
   ParallelElements(pool, elements, [&](size_t chunk_begin, size_t chunk_end) {
     alignas(64) float in_copies[kMax][kNumbersPerPiece];
     alignas(64) float out_copies[kMax][kNumbersPerPiece];
@@ -255,30 +276,15 @@ void ForEachPiece(ThreadPool& pool, std::span<const TensorView> inputs,
         piece.out[o] = RoomForNumbers(NumbersOf(outputs[o]) + begin, out_copies[o]);
       }
       body(piece);
-      write(piece, outputs);
+      writer.Write(piece);
     }
   });
 }
 
-}  // namespace
-
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
                      FunctionRef<void(const NumberPiece&)> body) {
-  ForEachPiece(pool, inputs, outputs, body,
-               [](const NumberPiece& piece, std::span<const TensorView> written) {
-                 WriteToNearest(piece, written);
-               });
-}
-
-void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
-                     std::span<const TensorView> outputs, const RoundingDraw& draw,
-                     FunctionRef<void(const NumberPiece&)> body) {
-  THIMBLE_CHECK(outputs.size() <= 2, "a word has random bits for two outputs");
-  ForEachPiece(pool, inputs, outputs, body,
-               [&](const NumberPiece& piece, std::span<const TensorView> written) {
-                 WriteAtRandom(draw, piece, written);
-               });
+  ParallelNumbers(pool, inputs, outputs, NumberRounding{}, body);
 }
 
 }  // namespace thimble

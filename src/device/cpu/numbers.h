@@ -57,9 +57,17 @@ struct NumberPiece {
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
                      FunctionRef<void(const NumberPiece&)> body);
-// The same with stochastic rounding of at most two outputs.
+// How the results of a piece are rounded to the types of the outputs.
+struct NumberRounding {
+  // Of stochastic rounding, which at most two outputs can have; nullptr: to the nearest.
+  const RoundingDraw* draw = nullptr;
+  // If the first output is not f32: called when it is written, with the numbers that it now stores,
+  // before the other outputs are.
+  using Written = FunctionRef<void(const NumberPiece&, const float* stored)>;
+  const Written* first_written = nullptr;
+};
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
-                     std::span<const TensorView> outputs, const RoundingDraw& draw,
+                     std::span<const TensorView> outputs, const NumberRounding& rounding,
                      FunctionRef<void(const NumberPiece&)> body);
 
 }  // namespace thimble

@@ -7,6 +7,7 @@
 
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/sgd_update/sgd_tensors.h"
+#include "thimble/tensor/rounding_draw.h"
 #include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
@@ -128,25 +129,33 @@ __device__ inline SgdFour LoadSgdFour(DType type, const void* array, int i, int 
   }
 }
 
+// What an array of f32, f16 or bf16 would store of these numbers.
+__device__ inline SgdFour RoundSgdFour(DType type, SgdFour four, const SgdRounding& rounding,
+                                       int shift) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    float& number = four.numbers[k];
+    const uint32_t random = rounding.words[k] >> shift;
+    if (type == DType::kF16) {
+      number = rounding.stochastic ? RoundToF16AtRandom(number, random)
+                                   : __half2float(__float2half_rn(number));
+    } else if (type == DType::kBF16) {
+      number = rounding.stochastic ? RoundToBF16AtRandom(number, random)
+                                   : __bfloat162float(__float2bfloat16_rn(number));
+    }
+  }
+  return four;
+}
+
 // `output` is the index among the op's outputs, which decides the bits of the words.
 __device__ inline void StoreSgdFour(DType type, SgdFour four, const SgdRounding& rounding,
                                     int output, void* array, int i, int count) {
-  const int shift = output == 0 ? 16 : 0;
+  const int shift = RoundingDraw::ShiftOf(output);
   switch (type) {
     case DType::kF16:
-      if (rounding.stochastic) {
-        for (int k = 0; k < 4; ++k) {
-          four.numbers[k] = RoundToF16AtRandom(four.numbers[k], rounding.words[k] >> shift);
-        }
-      }
-      return StoreSgdNumbers<F16>(four, array, i, count);
+      return StoreSgdNumbers<F16>(RoundSgdFour(type, four, rounding, shift), array, i, count);
     case DType::kBF16:
-      if (rounding.stochastic) {
-        for (int k = 0; k < 4; ++k) {
-          four.numbers[k] = RoundToBF16AtRandom(four.numbers[k], rounding.words[k] >> shift);
-        }
-      }
-      return StoreSgdNumbers<BF16>(four, array, i, count);
+      return StoreSgdNumbers<BF16>(RoundSgdFour(type, four, rounding, shift), array, i, count);
     case DType::kQ8:
       return StoreQ8(four, rounding, shift, array, i, count);
     default:

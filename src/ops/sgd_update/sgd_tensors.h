@@ -21,6 +21,7 @@ struct SgdSettings {
   uint32_t first_draw = 0;           // of the first element of the tensors
   float momentum = 0;
   float weight_decay = 0;
+  float feedback_rate = 0;  // 0: no error feedback
   DType weight_type = DType::kF32;
   DType gradient_type = DType::kF32;
   DType momentum_type = DType::kF32;

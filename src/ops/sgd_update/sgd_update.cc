@@ -7,10 +7,15 @@
 // an array for the sum of gradients:
 //   sgd_gather: next_momentum = the same for the first part; m + factor * gradient for the others
 //   sgd_apply: next_weight = weight - learning_rate * m
+//   sgd_apply_feedback: the same, for error feedback
 //
 // The optional input gradient_factor undoes the scale of the loss and clips; 0 skips the update
 // (for sgd_gather: the gradient). Results that are stored in fewer than 32 bits are rounded at
-// random if `stochastic` is 1: then the input `update` is required.
+// random if `stochastic` is 1: then the input `update` is required. If `feedback_rate` is above 0,
+// what rounding takes from a weight is returned through its momentum (FeedbackGain): errors then
+// stay below a few units of the weight instead of adding up over all updates. Learning rates below
+// feedback_rate count as that rate, so that a rate that rises later returns no more than a
+// multiple.
 #include "thimble/ops/sgd_update/sgd_update.h"
 
 #include "thimble/graph/op_def.h"
@@ -86,6 +91,14 @@ struct SgdApplyReference {
   }
 };
 
+struct SgdApplyFeedbackReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    SgdApplyReference::Run(call);
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) call.Out(1)[i] = call.In(1)[i];
+  }
+};
+
 // Arrays of one shape, then single numbers; `num_outputs` outputs like the arrays. `names` are
 // those of the inputs.
 ShapeFunction SgdShapes(const SgdInputs& where, size_t num_outputs,
@@ -129,6 +142,7 @@ OpDef Make_sgd_update() {
       .Attribute("momentum", 0.9)
       .Attribute("weight_decay", 0.0)
       .Attribute("nesterov", int64_t{0})
+      .Attribute("feedback_rate", 0.0)
       .ShapeRule(SgdShapes(
           kSgdUpdateInputs, 2,
           {"weight", "gradient", "momentum", "learning_rate", "update", "gradient_factor"}))
@@ -197,6 +211,26 @@ OpDef Make_sgd_apply() {
       .CpuKernel<SgdApplyCpu>("SgdApplyCpu")
       .CudaKernel<SgdApplyCuda>("SgdApplyCuda")
       .Reference<SgdApplyReference>();
+  return AddRounding(op);
+}
+
+OpDef Make_sgd_apply_feedback() {
+  OpDef op("sgd_apply_feedback");
+  op.Input("weight")
+      .StateInput("momentum")
+      .Input("learning_rate", DType::kF32)
+      .OptionalInput("update", DType::kI32)
+      .Output("next_weight")
+      .StateOutput("next_momentum")
+      .Attribute("momentum", 0.9)
+      .Attribute("feedback_rate", 0.0)
+      .ShapeRule(SgdShapes(kSgdApplyInputs, 2, {"weight", "momentum", "learning_rate", "update"}))
+      .OutputMayReuse("next_weight", "weight")
+      .OutputMayReuse("next_momentum", "momentum")
+      .Flops(PerOutputElement(4))
+      .CpuKernel<SgdApplyFeedbackCpu>("SgdApplyFeedbackCpu")
+      .CudaKernel<SgdApplyFeedbackCuda>("SgdApplyFeedbackCuda")
+      .Reference<SgdApplyFeedbackReference>();
   return AddRounding(op);
 }
 

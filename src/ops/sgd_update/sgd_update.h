@@ -1,5 +1,5 @@
-// Kernels of sgd_update, sgd_update_plain, sgd_gather and sgd_apply: one pass, limited by memory
-// bandwidth.
+// Kernels of sgd_update, sgd_update_plain, sgd_gather, sgd_apply and sgd_apply_feedback: one pass,
+// limited by memory bandwidth.
 #pragma once
 
 #include <cstddef>
@@ -32,6 +32,16 @@ inline RoundingDraw DrawOf(const Attributes& attributes) {
           .tensor = static_cast<uint32_t>(attributes.Int("stream"))};
 }
 
+// Error feedback: what rounding took from a weight (the exact result minus the stored one), times
+// this gain, is subtracted from its momentum. The updates that follow then return exactly that
+// much, a share each. `least_rate` is that of the attribute feedback_rate; 0: errors are lost.
+inline constexpr float kMostFeedback = 1024;  // keeps the momentum within the range of f16
+constexpr float FeedbackGain(float momentum, bool nesterov, float least_rate, float learning_rate) {
+  if (!(least_rate > 0) || !(momentum > 0)) return 0;
+  const float rate = learning_rate > least_rate ? learning_rate : least_rate;
+  return (1 - momentum) / (momentum * (nesterov ? momentum : 1.0F) * rate);
+}
+
 struct SgdUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
@@ -45,6 +55,11 @@ struct SgdGatherCpu {
   static void Run(const KernelCall& call);
 };
 struct SgdApplyCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+
+struct SgdApplyFeedbackCpu {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
@@ -66,6 +81,11 @@ struct SgdGatherCuda {
   static void RunGroup(std::span<const KernelCall> calls);
 };
 struct SgdApplyCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+  static void RunGroup(std::span<const KernelCall> calls);
+};
+struct SgdApplyFeedbackCuda {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);

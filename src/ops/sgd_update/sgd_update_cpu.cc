@@ -93,6 +93,18 @@ void SgdGatherMore(const SgdConstants& constants, const NumberPiece& piece) {
   });
 }
 
+// Error feedback. `stored` is what became of out[0].
+void SgdFeedback(float gain, const NumberPiece& piece, const float* stored) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto lost = hn::Sub(hn::LoadU(tag, piece.out[0] + i), hn::LoadU(tag, stored + i));
+    const auto most = hn::Set(tag, kMostFeedback);
+    auto returned = hn::Mul(hn::Set(tag, gain), lost);
+    returned = hn::Max(hn::Min(returned, most), hn::Neg(most));
+    const auto momentum = hn::LoadU(tag, piece.out[1] + i);
+    hn::StoreU(hn::Sub(momentum, returned), tag, piece.out[1] + i);
+  });
+}
+
 void SgdApply(const SgdConstants& constants, const NumberPiece& piece) {
   ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
     const auto rate = hn::Set(tag, constants.learning_rate);
@@ -116,6 +128,7 @@ HWY_EXPORT(SgdGatherFirst);
 HWY_EXPORT(SgdDecay);
 HWY_EXPORT(SgdGatherMore);
 HWY_EXPORT(SgdApply);
+HWY_EXPORT(SgdFeedback);
 
 namespace {
 
@@ -127,17 +140,28 @@ float Attribute(const KernelCall& call, std::string_view name) {
   return static_cast<float>(call.attributes.Float(name));
 }
 
-// Calls body for pieces of the arrays; rounds results as the node asks for.
+// Calls body for pieces of the arrays; rounds results as the node asks for, with this gain of error
+// feedback.
 void ForEachPiece(const KernelCall& call, const SgdInputs& where, uint32_t occasion,
-                  FunctionRef<void(const NumberPiece&)> body) {
-  const auto arrays = call.inputs.first(where.arrays);
-  if (!RoundsAtRandom(call.attributes)) {
-    return ParallelNumbers(call.pool, arrays, call.outputs, body);
-  }
+                  FunctionRef<void(const NumberPiece&)> body, float gain = 0) {
+  NumberRounding rounding;
   RoundingDraw draw = DrawOf(call.attributes);
-  draw.update = static_cast<uint32_t>(call.In<int32_t>(where.update)[0]);
-  draw.occasion = occasion;
-  ParallelNumbers(call.pool, arrays, call.outputs, draw, body);
+  if (RoundsAtRandom(call.attributes)) {
+    draw.update = static_cast<uint32_t>(call.In<int32_t>(where.update)[0]);
+    draw.occasion = occasion;
+    rounding.draw = &draw;
+  }
+  const auto feed_back = [gain](const NumberPiece& piece, const float* stored) {
+    HWY_DYNAMIC_DISPATCH(SgdFeedback)(gain, piece, stored);
+  };
+  const NumberRounding::Written first_written(feed_back);
+  if (gain > 0) rounding.first_written = &first_written;
+  ParallelNumbers(call.pool, call.inputs.first(where.arrays), call.outputs, rounding, body);
+}
+
+float GainOf(const KernelCall& call, const SgdConstants& constants) {
+  return FeedbackGain(constants.momentum, constants.nesterov, Attribute(call, "feedback_rate"),
+                      constants.learning_rate);
 }
 
 // The result of a skipped update: the stored bytes as they were, if both have one type.
@@ -163,9 +187,11 @@ void SgdUpdateCpu::Run(const KernelCall& call) {
     CopyStored(call, 0, 0);
     return CopyStored(call, 2, 1);
   }
-  ForEachPiece(call, kSgdUpdateInputs, 0, [&](const NumberPiece& piece) {
-    HWY_DYNAMIC_DISPATCH(SgdUpdate)(constants, piece);
-  });
+  ForEachPiece(
+      call, kSgdUpdateInputs, 0,
+      [&](const NumberPiece& piece) { HWY_DYNAMIC_DISPATCH(SgdUpdate)
+                                      (constants, piece); },
+      GainOf(call, constants));
 }
 
 void SgdUpdatePlainCpu::Run(const KernelCall& call) {
@@ -197,6 +223,21 @@ void SgdApplyCpu::Run(const KernelCall& call) {
   ForEachPiece(call, kSgdApplyInputs, 0, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
   });
+}
+
+void SgdApplyFeedbackCpu::Run(const KernelCall& call) {
+  const SgdConstants constants{.learning_rate = call.In<float>(2)[0],
+                               .momentum = Attribute(call, "momentum")};
+  ForEachPiece(
+      call, kSgdApplyInputs, 0,
+      [&](const NumberPiece& piece) {
+        // Momentum that stays in place needs no copy.
+        if (piece.out[1] != piece.in[1]) {
+          std::memcpy(piece.out[1], piece.in[1], piece.count * sizeof(float));
+        }
+        HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
+      },
+      GainOf(call, constants));
 }
 
 }  // namespace thimble

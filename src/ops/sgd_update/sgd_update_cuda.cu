@@ -12,25 +12,28 @@
 namespace thimble {
 namespace {
 
-enum class SgdOp { kUpdate, kPlain, kGather, kApply };
+enum class SgdOp { kUpdate, kPlain, kGather, kApply, kApplyFeedback };
 
 // What an op reads and writes besides weights.
-constexpr bool HasGradient(SgdOp op) { return op != SgdOp::kApply; }
+constexpr bool OnlyApplies(SgdOp op) { return op == SgdOp::kApply || op == SgdOp::kApplyFeedback; }
+constexpr bool HasGradient(SgdOp op) { return !OnlyApplies(op); }
 constexpr bool HasMomentum(SgdOp op) { return op != SgdOp::kPlain; }
 constexpr bool WritesWeight(SgdOp op) { return op != SgdOp::kGather; }
-constexpr bool WritesMomentum(SgdOp op) { return op == SgdOp::kUpdate || op == SgdOp::kGather; }
+constexpr bool WritesMomentum(SgdOp op) { return op != SgdOp::kPlain && op != SgdOp::kApply; }
+constexpr bool CanFeedBack(SgdOp op) { return WritesWeight(op) && WritesMomentum(op); }
 
 // The numbers that a step of a launch reads.
 struct SgdNow {
   float rate;
   float factor;
   bool first;  // part of the batch
+  float gain;  // of error feedback
 };
 
 template <SgdOp kOp>
 __device__ void UpdateElement(const SgdSettings& settings, const SgdNow& now, float gradient,
                               float& weight, float& momentum) {
-  if constexpr (kOp == SgdOp::kApply) {
+  if constexpr (OnlyApplies(kOp)) {
     weight = fmaf(-now.rate, momentum, weight);
     return;
   }
@@ -50,9 +53,11 @@ __device__ void UpdateElement(const SgdSettings& settings, const SgdNow& now, fl
 
 template <SgdOp kOp>
 __device__ SgdNow ReadNow(const SgdSettings& settings) {
-  return {.rate = settings.learning_rate == nullptr ? 0.0F : *settings.learning_rate,
+  const float rate = settings.learning_rate == nullptr ? 0.0F : *settings.learning_rate;
+  return {.rate = rate,
           .factor = settings.factor == nullptr ? 1.0F : *settings.factor,
-          .first = settings.seen != nullptr && *settings.seen == 0};
+          .first = settings.seen != nullptr && *settings.seen == 0,
+          .gain = FeedbackGain(settings.momentum, settings.nesterov, settings.feedback_rate, rate)};
 }
 
 // The place of a block: its tensor, and this thread's first element.
@@ -140,6 +145,15 @@ __device__ void UpdateFour(const SgdSettings& settings, const SgdNow& now, const
     rounding.words =
         Philox4x32(settings.key, {draw, stream, occasion, static_cast<uint32_t>(*settings.update)});
   }
+  if (CanFeedBack(kOp) && now.gain > 0) {
+    const SgdFour stored =
+        RoundSgdFour(settings.next_weight_type, weight, rounding, RoundingDraw::ShiftOf(0));
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      const float returned = now.gain * (weight.numbers[k] - stored.numbers[k]);
+      momentum.numbers[k] -= fmaxf(fminf(returned, kMostFeedback), -kMostFeedback);
+    }
+  }
   if constexpr (WritesWeight(kOp)) {
     StoreSgdFour(settings.next_weight_type, weight, rounding, 0, tensor.next_weight, i, count);
   }
@@ -189,6 +203,8 @@ constexpr SgdPorts PortsOf(SgdOp op) {
       return {kSgdGatherInputs, 1, 2, kNoPort, 3, kNoPort, 0};
     case SgdOp::kApply:
       return {kSgdApplyInputs, kNoPort, 1, 2, kNoPort, 0, kNoPort};
+    case SgdOp::kApplyFeedback:
+      return {kSgdApplyInputs, kNoPort, 1, 2, kNoPort, 0, 1};
   }
   return {};
 }
@@ -217,11 +233,14 @@ SgdSettings SgdSettingsOf(const KernelCall& call) {
   if constexpr (kPorts.next_momentum != kNoPort) {
     settings.next_momentum_type = call.outputs[kPorts.next_momentum].dtype;
   }
-  if constexpr (kOp != SgdOp::kApply) {
+  if constexpr (HasGradient(kOp)) {
     settings.weight_decay = static_cast<float>(call.attributes.Float("weight_decay"));
   }
   if constexpr (WritesMomentum(kOp)) {
     settings.momentum = static_cast<float>(call.attributes.Float("momentum"));
+  }
+  if constexpr (CanFeedBack(kOp)) {
+    settings.feedback_rate = static_cast<float>(call.attributes.Float("feedback_rate"));
   }
   if constexpr (kOp == SgdOp::kUpdate) {
     settings.nesterov = call.attributes.Int("nesterov") != 0;
@@ -341,5 +360,12 @@ void SgdGatherCuda::RunGroup(std::span<const KernelCall> calls) {
 
 void SgdApplyCuda::Run(const KernelCall& call) { UpdateAll<SgdOp::kApply>({&call, 1}); }
 void SgdApplyCuda::RunGroup(std::span<const KernelCall> calls) { UpdateAll<SgdOp::kApply>(calls); }
+
+void SgdApplyFeedbackCuda::Run(const KernelCall& call) {
+  UpdateAll<SgdOp::kApplyFeedback>({&call, 1});
+}
+void SgdApplyFeedbackCuda::RunGroup(std::span<const KernelCall> calls) {
+  UpdateAll<SgdOp::kApplyFeedback>(calls);
+}
 
 }  // namespace thimble

@@ -51,6 +51,7 @@ Result<UpdateSpec> UpdateSpecOf(const TrainConfig& config) {
   update.optimizer = config.optimizer;
   update.clip = config.clip;
   update.seed = config.seed;
+  update.largest_learning_rate = config.learning_rate;
   LossScaleSpec& scale = update.loss_scale;
   THIMBLE_ASSIGN_OR_RETURN(scale.initial, InitialScale(config));
   scale.interval = config.loss_scale_interval;

@@ -56,6 +56,20 @@ TEST_F(PrecisionEndToEnd, SameBitsForAnyNumberOfThreads) {
   ExpectSameRun(At("two"), At("one"));
 }
 
+// By default errors of weights in bf16 return, and those in fp16 do not.
+TEST_F(PrecisionEndToEnd, ErrorFeedbackFollowsTheTypeOfTheWeights) {
+  const auto weights = [&](const std::string& options, const std::string& run) {
+    RunWell(ShortTraining(4) + options + " --out @/" + run);
+    return WeightsOf(At(run));
+  };
+  const std::string bf16 = weights("--precision bf16", "bf16");
+  EXPECT_TRUE(bf16 == weights("--precision bf16 --error-feedback on", "bf16-on"));
+  EXPECT_FALSE(bf16 == weights("--precision bf16 --error-feedback off", "bf16-off"));
+  const std::string fp16 = weights("--precision fp16", "fp16");
+  EXPECT_FALSE(fp16 == weights("--precision fp16 --error-feedback on", "fp16-on"));
+  EXPECT_TRUE(fp16 == weights("--precision fp16 --error-feedback off", "fp16-off"));
+}
+
 // The scale grows every second update until an update overflows; that update is skipped.
 TEST_F(PrecisionEndToEnd, TheScaleFindsItsPlace) {
   RunWell(ShortTraining(24) +

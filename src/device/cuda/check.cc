@@ -12,4 +12,15 @@ void CheckCuda(cudaError_t code, const char* call, const char* file, int line) {
   std::abort();
 }
 
+bool IsHopperOrLater() {
+  static const bool is = [] {
+    int device = 0;
+    int major = 0;
+    THIMBLE_CUDA(cudaGetDevice(&device));
+    THIMBLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    return major >= 9;
+  }();
+  return is;
+}
+
 }  // namespace thimble

@@ -1,5 +1,5 @@
 // Every CUDA call goes through here. A failure inside a step cannot be recovered: the program
-// aborts and names the call, file and line.
+// aborts and names the call, file and line. And the one question that code asks about its GPU.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,6 +8,9 @@ namespace thimble {
 
 // Aborts the program unless `code` is cudaSuccess.
 void CheckCuda(cudaError_t code, const char* call, const char* file, int line);
+
+// Whether the GPU has compute capability 9.0 or later: clusters of blocks, early launches.
+bool IsHopperOrLater();
 
 }  // namespace thimble
 

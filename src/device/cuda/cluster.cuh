@@ -48,16 +48,7 @@ __device__ inline float4 LoadFromClusterBlock(const float* place, int rank) {
 }
 
 // Whether the GPU has clusters.
-inline bool HasClusters() {
-  static const bool has = [] {
-    int device = 0;
-    int major = 0;
-    THIMBLE_CUDA(cudaGetDevice(&device));
-    THIMBLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    return major >= 9;
-  }();
-  return has;
-}
+inline bool HasClusters() { return IsHopperOrLater(); }
 
 // Launches blocks in clusters of this many neighbours along x. Requires clusters, or 1.
 template <class... Parameters>

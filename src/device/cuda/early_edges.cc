@@ -6,16 +6,7 @@
 
 namespace thimble {
 
-bool HasEarlyLaunch() {
-  static const bool has = [] {
-    int device = 0;
-    int major = 0;
-    THIMBLE_CUDA(cudaGetDevice(&device));
-    THIMBLE_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-    return major >= 9;
-  }();
-  return has;
-}
+bool HasEarlyLaunch() { return IsHopperOrLater(); }
 
 #if CUDART_VERSION >= 12030  // edges have data from here on
 namespace {

@@ -211,12 +211,7 @@ bool Launch(cudaStream_t stream, const WideConvolution& c, const SourceMaps& sou
             const TapArrays& arrays, int kernel_taps) {
   using Number = typename P::Number;
   const auto kernel = WideConvolutionKernel<P, kGradient>;
-  static const bool is_there = [&] {
-    if (!IsThere(kernel)) return false;
-    THIMBLE_CUDA(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<P>));
-    return true;
-  }();
+  static const bool is_there = Prepare(kernel, kSharedBytes<P>);
   if (!is_there) return false;
   const auto inner = static_cast<uint64_t>(kGradient ? c.out_channels : c.channels);
   const auto outer = static_cast<uint64_t>(kGradient ? c.channels : c.out_channels);

@@ -214,12 +214,15 @@ inline double EstimatedCycles(int columns, int64_t blocks, int parts, int cluste
   return kLaunch + rounds * (parts * part + exchange);
 }
 
-// Whether this GPU has the kernel's instructions.
+// Allows the kernel this much shared memory. False if this GPU does not have its instructions.
 template <class Kernel>
-bool IsThere(Kernel kernel) {
+bool Prepare(Kernel kernel, int shared_bytes) {
   cudaFuncAttributes attributes{};
   THIMBLE_CUDA(cudaFuncGetAttributes(&attributes, kernel));
-  return attributes.maxThreadsPerBlock >= kThreads;
+  if (attributes.maxThreadsPerBlock < kThreads) return false;
+  THIMBLE_CUDA(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
+  return true;
 }
 
 }  // namespace thimble::wide

@@ -147,12 +147,7 @@ template <class P>
 bool Launch(cudaStream_t stream, const WeightGradient& g, const WideSharing& sharing,
             const WeightGradientArrays& arrays) {
   const auto kernel = WideWeightGradientKernel<P>;
-  static const bool is_there = [&] {
-    if (!IsThere(kernel)) return false;
-    THIMBLE_CUDA(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes<P>));
-    return true;
-  }();
+  static const bool is_there = Prepare(kernel, kSharedBytes<P>);
   if (!is_there) return false;
   const DType type = DTypeOf<typename P::Number>();
   const CUtensorMap x = MapOfWindows(arrays.x.data, type, WindowsOf(g), P::A::kChunk, kInner);

@@ -187,11 +187,10 @@ void SgdUpdateCpu::Run(const KernelCall& call) {
     CopyStored(call, 0, 0);
     return CopyStored(call, 2, 1);
   }
-  ForEachPiece(
-      call, kSgdUpdateInputs, 0,
-      [&](const NumberPiece& piece) { HWY_DYNAMIC_DISPATCH(SgdUpdate)
-                                      (constants, piece); },
-      GainOf(call, constants));
+  const auto update = [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(SgdUpdate)(constants, piece);
+  };
+  ForEachPiece(call, kSgdUpdateInputs, 0, update, GainOf(call, constants));
 }
 
 void SgdUpdatePlainCpu::Run(const KernelCall& call) {
@@ -228,16 +227,14 @@ void SgdApplyCpu::Run(const KernelCall& call) {
 void SgdApplyFeedbackCpu::Run(const KernelCall& call) {
   const SgdConstants constants{.learning_rate = call.In<float>(2)[0],
                                .momentum = Attribute(call, "momentum")};
-  ForEachPiece(
-      call, kSgdApplyInputs, 0,
-      [&](const NumberPiece& piece) {
-        // Momentum that stays in place needs no copy.
-        if (piece.out[1] != piece.in[1]) {
-          std::memcpy(piece.out[1], piece.in[1], piece.count * sizeof(float));
-        }
-        HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
-      },
-      GainOf(call, constants));
+  const auto apply = [&](const NumberPiece& piece) {
+    // Momentum that stays in place needs no copy.
+    if (piece.out[1] != piece.in[1]) {
+      std::memcpy(piece.out[1], piece.in[1], piece.count * sizeof(float));
+    }
+    HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
+  };
+  ForEachPiece(call, kSgdApplyInputs, 0, apply, GainOf(call, constants));
 }
 
 }  // namespace thimble

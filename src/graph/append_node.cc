@@ -95,6 +95,7 @@ Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec sp
   THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, AppendNode(graph, ops, std::move(spec)));
   for (size_t i = 0; i < carried.size(); ++i) {
     graph.values[outputs[i].index()].role = graph.value(carried[i]).role;
+    graph.values[outputs[i].index()].packed = graph.value(carried[i]).packed;
     graph.carries.push_back({carried[i], outputs[i]});
   }
   return {};
@@ -115,10 +116,12 @@ NodeShapes::NodeShapes(const Graph& graph, const Node& node) : attributes(node.a
   for (ValueId id : node.inputs) {
     inputs.push_back(graph.value(id).shape);
     input_types.push_back(graph.value(id).dtype);
+    has_packed |= graph.value(id).is_packed();
   }
   for (ValueId id : node.outputs) {
     outputs.push_back(graph.value(id).shape);
     output_types.push_back(graph.value(id).dtype);
+    has_packed |= graph.value(id).is_packed();
   }
 }
 

@@ -41,12 +41,15 @@ Result<void> InferOutputShapes(Graph& graph, const OpRegistry& ops, NodeId node)
 // The shapes and types of a node's inputs and outputs, as arguments for the functions of its OpDef.
 struct NodeShapes {
   NodeShapes(const Graph& graph, const Node& node);
-  OpCall call() const { return {inputs, outputs, attributes, input_types, output_types}; }
+  OpCall call() const {
+    return {inputs, outputs, attributes, input_types, output_types, has_packed};
+  }
 
   std::vector<Shape> inputs;
   std::vector<Shape> outputs;
   std::vector<DType> input_types;
   std::vector<DType> output_types;
+  bool has_packed = false;
   const Attributes& attributes;
 };
 

@@ -14,6 +14,10 @@
 // A version overwrites the one before it, so every node that reads a version runs before the node
 // that makes the next one. The next step starts from the last version.
 //
+// Packed values (PackedIn) are in a pool, one persistent value for all of them. Each has versions
+// of its own, although their places in the pool depend on data: they never share a number. Nodes
+// access a pool either through its values or as a whole.
+//
 // Nodes are in an order in which they can run, versions included; all nodes of a phase run before
 // the next phase, wherever they are in the list. Nothing here depends on memory or devices.
 #pragma once
@@ -57,6 +61,16 @@ std::string_view Name(Phase phase);
 // Maximum elements of a tensor, so that sums of byte counts need no overflow checks.
 inline constexpr int64_t kMaxElements = int64_t{1} << 48;
 
+// Where a packed value is: in a pool that it shares with others (tensor/packed.h). Pool and pattern
+// are persistent values of the graph.
+struct PackedIn {
+  ValueId pool;  // invalid: the value is dense and has memory of its own
+  ValueId pattern;
+  int64_t first_block = 0;  // of the pattern
+  int64_t tensor = 0;       // index among the values of the pool
+  friend bool operator==(const PackedIn&, const PackedIn&) = default;
+};
+
 struct Value {
   std::string name;  // unique in its graph
   Shape shape;
@@ -64,8 +78,13 @@ struct Value {
   Role role = Role::kActivation;
   NodeId producer;      // invalid for persistent values and inputs
   ValueId gradient_of;  // for Role::kGradient: whose gradient (or a part of it) this is
+  PackedIn packed = {};
 
-  size_t size_bytes() const { return StorageBytes(dtype, static_cast<size_t>(shape.elements())); }
+  bool is_packed() const { return packed.pool.valid(); }
+  // Memory of its own: packed values have none.
+  size_t size_bytes() const {
+    return is_packed() ? 0 : StorageBytes(dtype, static_cast<size_t>(shape.elements()));
+  }
   friend bool operator==(const Value&, const Value&) = default;
 };
 

@@ -30,6 +30,7 @@ struct OpCall {
   // Stored types; empty if all numbers are f32.
   std::span<const DType> input_types = {};
   std::span<const DType> output_types = {};
+  bool has_packed = false;  // some tensors are packed (tensor/packed.h)
 
   DType input_type(size_t input) const { return TypeAt(input_types, input); }
   DType output_type(size_t output) const { return TypeAt(output_types, output); }
@@ -104,9 +105,12 @@ struct Kernel {
 
 inline std::string_view Always(const OpCall& /*call*/) { return {}; }
 
-// Declines of a kernel type: its own, after short numbers unless it takes them.
+// Declines of a kernel type: its own, after short numbers and packed tensors unless it takes them.
 template <class Type>
 std::string_view DeclinesOf(const OpCall& call) {
+  if constexpr (!requires { Type::kTakesPacked; }) {
+    if (call.has_packed) return "takes dense tensors only";
+  }
   if constexpr (!requires { Type::kTakesShortNumbers; }) {
     if (HasShortNumbers(call)) return "takes numbers of 32 bits only";
   }
@@ -119,6 +123,7 @@ std::string_view DeclinesOf(const OpCall& call) {
 //   static size_t ScratchBytes(const OpCall&, const KernelLimits&)
 //   static void RunGroup(std::span<const KernelCall>)
 //   static constexpr bool kTakesShortNumbers = true   (numbers may have fewer than 32 bits)
+//   static constexpr bool kTakesPacked = true         (weights, gradients, state may be packed)
 //   static constexpr std::string_view kOption
 //   static constexpr double kRounding
 //   static constexpr bool kMixesOutputs

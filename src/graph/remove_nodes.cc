@@ -43,6 +43,8 @@ void RemoveNodes(Graph& graph, const std::vector<bool>& removed_nodes,
   for (Value& value : graph.values) {
     if (value.producer.valid()) value.producer = node_ids[value.producer.index()];
     rename(value.gradient_of);
+    rename(value.packed.pool);
+    rename(value.packed.pattern);
   }
   for (Node& node : graph.nodes) {
     for (ValueId& input : node.inputs) rename(input);

@@ -262,6 +262,12 @@ void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
   const bool all_floats =
       std::ranges::all_of(inputs, is_float) && std::ranges::all_of(outputs, is_float);
   const size_t piece_numbers = all_floats ? kElementsPerChunk : kNumbersPerPiece;
+  std::array<TensorView, kMax> stored_in;
+  std::array<TensorView, kMax> stored_out;
+  std::ranges::transform(inputs, stored_in.begin(), StoredNumbers);
+  std::ranges::transform(outputs, stored_out.begin(), StoredNumbers);
+  inputs = {stored_in.data(), inputs.size()};
+  outputs = {stored_out.data(), outputs.size()};
   const auto elements = static_cast<size_t>(outputs[0].shape.elements());
   const PieceWriter writer(rounding, outputs);
   ParallelElements(pool, elements, [&](size_t chunk_begin, size_t chunk_end) {

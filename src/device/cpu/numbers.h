@@ -53,7 +53,8 @@ struct NumberPiece {
 };
 
 // Calls body for pieces that cover tensors of the same number of elements, on all threads. An
-// output may have the address of an input whose type has the same size.
+// output may have the address of an input whose type has the same size. Packed tensors must share a
+// pattern, and pieces cover the numbers that they store.
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
                      FunctionRef<void(const NumberPiece&)> body);

@@ -9,6 +9,7 @@ namespace thimble {
 
 struct AccumulateCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
 };
 

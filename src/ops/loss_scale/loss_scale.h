@@ -19,6 +19,7 @@ enum LossScaleEntry : int {
 
 struct CheckGradientsCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

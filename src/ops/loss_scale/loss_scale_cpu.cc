@@ -49,8 +49,11 @@ size_t ChunksOf(const Shape& shape) {
   return (static_cast<size_t>(shape.elements()) + kElementsPerChunk - 1) / kElementsPerChunk;
 }
 
-// The squares of elements [begin, end) of a tensor.
-double SquaresOf(const TensorView& view, size_t begin, size_t end) {
+// The squares of the numbers of one chunk; a packed tensor may have none there.
+double SquaresOf(const TensorView& view, size_t chunk) {
+  const size_t begin = chunk * kElementsPerChunk;
+  const size_t end =
+      std::min(static_cast<size_t>(view.shape.elements()), begin + kElementsPerChunk);
   alignas(64) float copy[kNumbersPerPiece];
   double sum = 0;
   for (size_t place = begin; place < end; place += kNumbersPerPiece) {
@@ -75,11 +78,9 @@ void CheckGradientsCpu::Run(const KernelCall& call) {
   size_t num_sums = 0;
   for (const TensorView& gradient : call.inputs.subspan(1)) {
     const size_t chunks = ChunksOf(gradient.shape);
+    const TensorView stored = StoredNumbers(gradient);
     call.pool.Run(chunks, [&](size_t chunk, size_t /*thread*/) {
-      const size_t begin = chunk * kElementsPerChunk;
-      const auto elements = static_cast<size_t>(gradient.shape.elements());
-      sums[num_sums + chunk] =
-          SquaresOf(gradient, begin, std::min(elements, begin + kElementsPerChunk));
+      sums[num_sums + chunk] = SquaresOf(stored, chunk);
     });
     num_sums += chunks;
   }

@@ -44,23 +44,27 @@ constexpr float FeedbackGain(float momentum, bool nesterov, float least_rate, fl
 
 struct SgdUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
 };
 struct SgdUpdatePlainCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
 };
 struct SgdGatherCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
 };
 struct SgdApplyCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
 };
-
 struct SgdApplyFeedbackCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
 };
 

@@ -166,8 +166,8 @@ float GainOf(const KernelCall& call, const SgdConstants& constants) {
 
 // The result of a skipped update: the stored bytes as they were, if both have one type.
 void CopyStored(const KernelCall& call, size_t input, size_t output) {
-  const TensorView& from = call.inputs[input];
-  const TensorView& to = call.outputs[output];
+  const TensorView from = StoredNumbers(call.inputs[input]);
+  const TensorView to = StoredNumbers(call.outputs[output]);
   if (from.dtype == to.dtype) {
     if (from.data != to.data) std::memcpy(to.data, from.data, from.size_bytes());
     return;

@@ -18,6 +18,8 @@ enum class RandomPurpose : uint32_t {
   kTest = 6,
   kDropout = 7,
   kRounding = 8,
+  kPattern = 9,
+  kRewire = 10,
 };
 
 // Multipliers, key increments and rounds of the published generator (Salmon et al., 2011).

@@ -30,6 +30,11 @@ constexpr int64_t PatternBlocks(int64_t elements) {
 }
 // Words of 32 bits of a pattern of so many blocks: bits, then starts.
 constexpr int64_t PatternWords(int64_t blocks) { return blocks * kPatternBlockWords + blocks + 1; }
+// The bits of a word that are elements, if `elements` are left from its first bit on.
+constexpr uint32_t PatternElementBits(int64_t elements) {
+  if (elements <= 0) return 0;
+  return elements >= kPatternWordBits ? UINT32_MAX : (uint32_t{1} << elements) - 1;
+}
 
 // Numbers in a pool for `active` ones of so many tensors. In 8 bits a tensor begins at a block of
 // its own, so that no two tensors share a scale.

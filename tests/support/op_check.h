@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ struct OpCase {
   Attributes attributes = {};  // missing ones have the op's defaults
   // Integer inputs (labels, pixels) are drawn below this.
   int integer_bound = 10;
+  // The contents of inputs for which random ones would not be valid, such as patterns, by index.
+  std::map<size_t, std::vector<double>> given_inputs = {};
   // Floating-point inputs with these indices are drawn from [0.5, 1.5] (variances, scales).
   std::vector<size_t> positive_inputs = {};
   // Inputs that the gradient rule treats as constants.

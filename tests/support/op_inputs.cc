@@ -88,6 +88,19 @@ PreparedCase::PreparedCase(const OpCase& the_case)
   }
 }
 
+namespace {
+
+// An input whose contents the case has.
+void SetGiven(const std::vector<double>& given, DType stored, ReferenceTensor<double>& input) {
+  ASSERT_EQ(given.size(), std::max(input.numbers.size(), input.integers.size()));
+  for (size_t k = 0; k < input.integers.size(); ++k) {
+    input.integers[k] = static_cast<int32_t>(given[k]);
+  }
+  for (size_t k = 0; k < input.numbers.size(); ++k) input.numbers[k] = Stored(given[k], stored);
+}
+
+}  // namespace
+
 std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, double scale) {
   const OpCase& op_case = prepared.op_case;
   const uint32_t bound = static_cast<uint32_t>(op_case.integer_bound);
@@ -95,6 +108,11 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
   for (size_t i = 0; i < inputs.size(); ++i) {
     const DType dtype = prepared.op.InputPort(i).dtype;
     inputs[i].Resize(op_case.inputs[i], dtype);
+    const auto given = op_case.given_inputs.find(i);
+    if (given != op_case.given_inputs.end()) {
+      SetGiven(given->second, prepared.input_types[i], inputs[i]);
+      continue;
+    }
     const double offset = i == 0 ? op_case.first_input_offset : 0;
     const Draws draws(op_case.seed, static_cast<uint32_t>(i));
     for (size_t k = 0; k < static_cast<size_t>(op_case.inputs[i].elements()); ++k) {

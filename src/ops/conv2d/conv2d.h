@@ -10,6 +10,7 @@ namespace thimble {
 // y = windows of x * w transposed, line by line (line_convolution.h).
 struct Conv2dCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
@@ -25,6 +26,7 @@ struct Conv2dGradWeightCpu {
 // position modulo the stride, since different taps reach them.
 struct Conv2dGradInputCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "thimble/device/cpu/gemm/pairs.h"
+#include "thimble/device/cpu/packed_numbers.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/geometry.h"
@@ -94,7 +95,7 @@ void ForEachPhaseGroup(const Conv2dGeometry& g, const GradientTypes& types, Visi
 }
 
 // The weights of a phase as a matrix (taps * O, C), taps from the last to the first.
-void PackPhaseWeights(ConstNumbers w, const Conv2dGeometry& g, const StridePhase& phase,
+void PackPhaseWeights(const Elements& w, const Conv2dGeometry& g, const StridePhase& phase,
                       const MatrixBlock& block, float* panel, size_t stride) {
   for (size_t r = 0; r < block.rows; ++r, panel += stride) {
     const auto row = static_cast<int64_t>(block.row + r);
@@ -103,8 +104,7 @@ void PackPhaseWeights(ConstNumbers w, const Conv2dGeometry& g, const StridePhase
     const int64_t tap_row = phase.rows.last_tap - tap / phase.columns.taps * g.stride;
     const int64_t tap_column = phase.columns.last_tap - tap % phase.columns.taps * g.stride;
     const int64_t line = (out_channel * g.kernel_height + tap_row) * g.kernel_width + tap_column;
-    DecodeNumbers(w + (static_cast<size_t>(line * g.channels) + block.column), block.columns,
-                  panel);
+    DecodeElements(w, static_cast<size_t>(line * g.channels) + block.column, block.columns, panel);
   }
 }
 
@@ -128,10 +128,10 @@ size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& 
 void Conv2dGradInputCpu::Run(const KernelCall& call) {
   const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
   const Conv2dGeometry g = Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value();
-  const ConstNumbers w = ConstNumbersOf(call.inputs[0]);
+  const Elements w = ElementsOf(call.inputs[0]);
   const Numbers dx = NumbersOf(call.outputs[0]);
   const DType dy_type = call.inputs[1].dtype;
-  const bool pairs = MultipliesPairs() && CanBePaired(w.type, dy_type, g.out_channels);
+  const bool pairs = MultipliesPairs() && CanBePaired(w.numbers.type, dy_type, g.out_channels);
   const LinePacker dy =
       LinePacker::Of(ConstNumbersOf(call.inputs[1]), g.out_width, g.out_channels, pairs);
   ForEachPhaseGroup(g, {dy_type, dx.type, pairs}, [&](const PhaseGroup& group) {

@@ -92,10 +92,10 @@ void PlainPacker::operator()(const MatrixBlock& block, float* panel, size_t stri
 }
 
 void TransposedPacker::operator()(const MatrixBlock& block, float* panel, size_t stride) const {
-  const ConstNumbers in = data_ + (block.column * row_stride_ + block.row);
-  if (data_.is_float()) {
+  const size_t first = block.column * row_stride_ + block.row;
+  if (data_.are_floats()) {
     HWY_DYNAMIC_DISPATCH(Transpose)
-    (in.floats(), row_stride_, block.rows, block.columns, panel, stride);
+    (data_.numbers.floats() + first, row_stride_, block.rows, block.columns, panel, stride);
     return;
   }
   // A piece at a time: its numbers are converted first.
@@ -106,8 +106,8 @@ void TransposedPacker::operator()(const MatrixBlock& block, float* panel, size_t
     const size_t columns = std::min(kColumns, block.columns - column);
     for (size_t row = 0; row < block.rows; row += kRows) {
       const size_t rows = std::min(kRows, block.rows - row);
-      DecodeNumberRows(in + (column * row_stride_ + row), {columns, rows, row_stride_, kRows},
-                       copy);
+      DecodeElementRows(data_, first + column * row_stride_ + row,
+                        {columns, rows, row_stride_, kRows}, copy);
       HWY_DYNAMIC_DISPATCH(Transpose)
       (copy, kRows, rows, columns, panel + row * stride + column, stride);
     }

@@ -6,6 +6,7 @@
 
 #include "thimble/base/function_ref.h"
 #include "thimble/device/cpu/numbers.h"
+#include "thimble/device/cpu/packed_numbers.h"
 
 namespace thimble {
 
@@ -35,11 +36,13 @@ class PlainPacker {
 // The transpose of a matrix in memory: element (row, column) is data[column * row_stride + row].
 class TransposedPacker {
  public:
-  TransposedPacker(ConstNumbers data, size_t row_stride) : data_(data), row_stride_(row_stride) {}
+  TransposedPacker(ConstNumbers data, size_t row_stride) : data_{data}, row_stride_(row_stride) {}
+  TransposedPacker(const Elements& data, size_t row_stride)
+      : data_(data), row_stride_(row_stride) {}
   void operator()(const MatrixBlock& block, float* panel, size_t stride) const;
 
  private:
-  ConstNumbers data_;  // (columns, rows)
+  Elements data_;  // (columns, rows)
   size_t row_stride_;
 };
 

@@ -1,0 +1,115 @@
+// Packed tensors for tests: a pattern made by hand and pools of numbers, filled with a guard value
+// where nothing was stored.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "tests/support/guarded_buffer.h"
+#include "thimble/base/philox.h"
+#include "thimble/device/cpu/numbers.h"
+#include "thimble/tensor/tensor_view.h"
+
+namespace thimble {
+
+// Which elements of several tensors are active: each with this probability.
+class TestPattern {
+ public:
+  TestPattern(std::vector<int64_t> elements, double density, uint64_t seed)
+      : elements_(std::move(elements)) {
+    for (const int64_t count : elements_) {
+      first_blocks_.push_back(blocks_);
+      blocks_ += PatternBlocks(count);
+    }
+    words_.resize(static_cast<size_t>(PatternWords(blocks_)));
+    for (size_t t = 0; t < elements_.size(); ++t) SetBits(t, density, seed);
+    CountStarts();
+  }
+
+  PackedPlace Place(size_t tensor) const {
+    return PackedPlaceIn(words_.data(), blocks_, first_blocks_[tensor], elements_[tensor],
+                         static_cast<int64_t>(tensor));
+  }
+  int64_t active() const { return words_.back(); }
+  int64_t tensors() const { return static_cast<int64_t>(elements_.size()); }
+
+  // The active ones of the elements of a tensor, and the elements with zeros between them.
+  std::vector<float> Packed(size_t tensor, const std::vector<float>& dense) const {
+    std::vector<float> packed;
+    for (size_t i = 0; i < dense.size(); ++i) {
+      if (Place(tensor).IsActive(i)) packed.push_back(dense[i]);
+    }
+    return packed;
+  }
+  std::vector<float> Masked(size_t tensor, std::vector<float> dense) const {
+    for (size_t i = 0; i < dense.size(); ++i) {
+      if (!Place(tensor).IsActive(i)) dense[i] = 0;
+    }
+    return dense;
+  }
+
+ private:
+  void SetBits(size_t tensor, double density, uint64_t seed) {
+    const RandomSource source(seed, RandomPurpose::kTest);
+    uint32_t* bits = words_.data() + first_blocks_[tensor] * kPatternBlockWords;
+    for (int64_t i = 0; i < elements_[tensor]; ++i) {
+      const uint32_t word =
+          source.Words(static_cast<uint32_t>(i), static_cast<uint32_t>(tensor), 0)[0];
+      if (static_cast<double>(UniformFloat(word)) < density) {
+        bits[i / kPatternWordBits] |= uint32_t{1} << (i % kPatternWordBits);
+      }
+    }
+  }
+  void CountStarts() {
+    uint32_t* starts = words_.data() + blocks_ * kPatternBlockWords;
+    uint32_t active = 0;
+    for (int64_t word = 0; word < blocks_ * kPatternBlockWords; ++word) {
+      if (word % kPatternBlockWords == 0) starts[word / kPatternBlockWords] = active;
+      active += static_cast<uint32_t>(std::popcount(words_[static_cast<size_t>(word)]));
+    }
+    starts[blocks_] = active;
+  }
+
+  std::vector<int64_t> elements_;
+  std::vector<int64_t> first_blocks_;
+  int64_t blocks_ = 0;
+  std::vector<uint32_t> words_;
+};
+
+// Numbers of all tensors of a pattern; every byte begins as 0xFF: NaN.
+class TestPool {
+ public:
+  TestPool(const TestPattern& pattern, DType dtype)
+      : pattern_(pattern),
+        dtype_(dtype),
+        buffer_(StorageBytes(
+            dtype, static_cast<size_t>(PoolNumbers(dtype, pattern.active(), pattern.tensors())))) {}
+
+  TensorView View(size_t tensor, const Shape& shape) {
+    return {buffer_.data(), dtype_, shape, pattern_.Place(tensor)};
+  }
+  // Stores the active ones of a tensor's elements.
+  void Store(size_t tensor, const Shape& shape, const std::vector<float>& dense) {
+    const std::vector<float> packed = pattern_.Packed(tensor, dense);
+    EncodeNumbers(packed.data(), packed.size(), NumbersOf(StoredNumbers(View(tensor, shape))));
+  }
+  // Whether every byte outside the tensor still has its first value.
+  bool OthersIntact(size_t tensor, const Shape& shape) {
+    const TensorView own = StoredNumbers(View(tensor, shape));
+    const auto* begin = static_cast<const std::byte*>(own.data);
+    const std::byte* end = begin + own.size_bytes();
+    bool intact = buffer_.GuardsIntact();
+    for (const std::byte& byte : buffer_.bytes()) {
+      intact &= (&byte >= begin && &byte < end) || byte == std::byte{0xFF};
+    }
+    return intact;
+  }
+
+ private:
+  const TestPattern& pattern_;
+  DType dtype_;
+  GuardedBuffer buffer_;
+};
+
+}  // namespace thimble

@@ -7,7 +7,6 @@
 
 #include "tests/support/call_kernel.h"
 #include "tests/support/emulated_tiles.h"
-#include "tests/support/op_inputs.h"
 #include "tests/support/packed_pool.h"
 #include "thimble/device/cpu/simd_target.h"
 
@@ -39,6 +38,7 @@ const std::vector<PackedConvolution> kPackedConvolutions = {
     {3, 16, 16, 16, 32, 3, 1},  // several parts
     {2, 9, 18, 32, 48, 3, 2},   // tiles
     {1, 6, 6, 100, 70, 3, 1},   // regions of channels where scratch is little
+    {0, 4, 4, 5, 6, 3, 1},      // an empty batch
 };
 
 const std::vector<KernelLimits> kPackedLimits = {
@@ -51,14 +51,14 @@ TestPattern PatternOf(const Shape& shape, double density) {
   return TestPattern({261, shape.elements(), 100}, density, /*seed=*/11);
 }
 
-std::vector<float> PackedTestNumbers(const Shape& shape, uint32_t stream) {
-  const auto normals = RandomNormals(/*seed=*/5, stream, static_cast<size_t>(shape.elements()));
-  return {normals.begin(), normals.end()};
-}
-
 bool SameBytes(const TensorView& a, const TensorView& b) {
   return a.size_bytes() == b.size_bytes() &&
          (a.size_bytes() == 0 || std::memcmp(a.data, b.data, a.size_bytes()) == 0);
+}
+
+bool SamePackedBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
 }
 
 struct PackedSetting {
@@ -93,7 +93,7 @@ void ForEachPackedSetting(const Body& body) {
 void CheckReading(KernelCallSpec spec, size_t weight, double density) {
   const TensorView dense = spec.inputs[weight];
   const TestPattern pattern = PatternOf(dense.shape, density);
-  const std::vector<float> weights = PackedTestNumbers(dense.shape, /*stream=*/9);
+  const std::vector<float> weights = HashedNumbers(dense.shape.elements(), /*stream=*/9);
   TestTensor masked(dense.shape, dense.dtype, pattern.Masked(kPackedTensor, weights));
   spec.inputs[weight] = masked.View();
   const TensorView out = spec.outputs[0];
@@ -119,8 +119,8 @@ TEST(PackedConv2d, ReadsTheWeightsThatAreActive) {
   ForEachPackedSetting([](const PackedSetting& setting) {
     const auto& [density, images, weights] = setting;
     for (const PackedConvolution& c : kPackedConvolutions) {
-      TestTensor x(c.x(), images, PackedTestNumbers(c.x(), 1));
-      TestTensor dy(c.dy(), images, PackedTestNumbers(c.dy(), 2));
+      TestTensor x(c.x(), images, HashedNumbers(c.x().elements(), 1));
+      TestTensor dy(c.dy(), images, HashedNumbers(c.dy().elements(), 2));
       const TensorView w{nullptr, weights, c.w()};
       const TensorView y{nullptr, images, c.dy()};
       const TensorView dx{nullptr, images, c.x()};
@@ -132,6 +132,69 @@ TEST(PackedConv2d, ReadsTheWeightsThatAreActive) {
           density);
     }
   });
+}
+
+// Packed dw, compared with the dense one.
+TEST(PackedConv2d, WritesTheGradientsThatAreActive) {
+  ForEachPackedSetting([](const PackedSetting& setting) {
+    for (const PackedConvolution& c : kPackedConvolutions) {
+      TestTensor x(c.x(), setting.images, HashedNumbers(c.x().elements(), 1));
+      TestTensor dy(c.dy(), setting.images, HashedNumbers(c.dy().elements(), 2));
+      TestTensor dense(c.w(), setting.weights);
+      KernelCallSpec spec{"conv2d_grad_weight",
+                          "Conv2dGradWeightCpu",
+                          {x.View(), dy.View()},
+                          {dense.View()},
+                          c.attributes()};
+      CallKernel(spec, {});
+      const TestPattern pattern = PatternOf(c.w(), setting.density);
+      const std::vector<float> expected = pattern.Packed(kPackedTensor, dense.Numbers());
+      for (const KernelLimits& limits : kPackedLimits) {
+        TestPool pool(pattern, setting.weights);
+        spec.outputs = {pool.View(kPackedTensor, c.w())};
+        CallKernel(spec, limits);
+        EXPECT_TRUE(SamePackedBits(pool.Load(kPackedTensor, c.w()), expected))
+            << limits.threads << " threads, " << limits.scratch_bytes_per_thread
+            << " bytes of scratch, weights " << ToString(c.w());
+        EXPECT_TRUE(pool.OthersIntact(kPackedTensor, c.w()));
+      }
+    }
+  });
+}
+
+size_t PackedScratchBytes(const PackedConvolution& c, const KernelLimits& limits) {
+  const std::vector<Shape> inputs = {c.x(), c.dy()};
+  const std::vector<Shape> outputs = {c.w()};
+  const Attributes attributes = c.attributes();
+  for (const Kernel& kernel : BuiltinOps().Get("conv2d_grad_weight").kernels()) {
+    if (kernel.name != "Conv2dGradWeightCpu") continue;
+    return kernel.scratch_bytes(
+        {.inputs = inputs, .outputs = outputs, .attributes = attributes, .has_packed = true},
+        limits);
+  }
+  return 0;
+}
+
+// A range of the gradient is in scratch, but never all of it.
+TEST(PackedConv2d, ScratchOfGradientsStaysWithinItsLimit) {
+  for (const PackedConvolution& c : std::vector<PackedConvolution>{{100, 32, 32, 32, 32, 3, 1},
+                                                                   {100, 16, 16, 64, 64, 3, 1},
+                                                                   {100, 8, 8, 128, 128, 3, 1},
+                                                                   {4, 7, 7, 512, 512, 3, 1}}) {
+    for (const int threads : {1, 2, 16}) {
+      for (const size_t kib : {size_t{64}, size_t{1024}}) {
+        const auto limit = static_cast<size_t>(threads) * kib * 1024;
+        // 16 channels are the smallest range.
+        const auto least = static_cast<size_t>(16 * c.w().elements() / c.out_channels) * 4;
+        if (least + 32 * 1024 > limit) continue;
+        const size_t bytes = PackedScratchBytes(c, {threads, kib * 1024});
+        EXPECT_LE(bytes, limit) << ToString(c.w()) << ", " << threads << " threads";
+        EXPECT_EQ(bytes % 64, 0U);
+      }
+    }
+  }
+  // All of dw: 9,437,184 bytes.
+  EXPECT_LE(PackedScratchBytes({4, 7, 7, 512, 512, 3, 1}, {2, size_t{1} << 20}), 1000000U);
 }
 
 TEST(PackedConv2d, OtherKernelsDecline) {

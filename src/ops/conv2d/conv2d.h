@@ -15,9 +15,10 @@ struct Conv2dCpu {
   static void Run(const KernelCall& call);
 };
 
-// dw = sum over pixels of windows of x times dy (grad_weight_cpu.cc).
+// dw = sum over pixels of windows of x times dy (grad_weight_sums.h).
 struct Conv2dGradWeightCpu {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // dw
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 
 #include "thimble/base/byte_size.h"
-#include "thimble/device/cpu/gemm/outer_product.h"
 #include "thimble/device/cpu/gemm/tiles.h"
 
 namespace thimble {
@@ -31,6 +31,12 @@ constexpr size_t kChunksPerThread = 4;
 constexpr size_t kChunksPerThreadInRegion = 2;
 // Maximum sums of a chunk, so that they stay in the second-level cache.
 constexpr size_t kMaxChunkFloats = size_t{1} << 15;
+// A range has at most half of the output channels, so that no copy of a large dw exists in f32, and
+// at most this many floats, since they add to the scratch (256 KiB); but a whole unit, if possible.
+constexpr size_t kManyRangeFloats = size_t{1} << 16;
+// Units that should fit in the scratch beside a range; otherwise a smaller one is chosen: with so
+// few, lines are read too often.
+constexpr size_t kFewUnits = 8;
 
 size_t NumParts(const Conv2dGeometry& g) {
   const auto elements = static_cast<size_t>(g.window_elements() * g.out_channels);
@@ -80,6 +86,56 @@ void CutIntoTiles(const Conv2dGeometry& g, GradWeightCut& cut) {
   cut.rows = {elements, size, elements / size};
 }
 
+// Divides `num_units` units that are summed together. Sums get what the rest of the blocks leaves
+// of so many floats, but at least the smallest possible scratch.
+void DivideUnits(const GradWeightCut& cut, size_t num_units, size_t threads, size_t floats,
+                 GradWeightBlocks& blocks) {
+  const size_t other_floats = threads * blocks.floats_per_thread() + blocks.range_floats;
+  const size_t sum_floats = floats > other_floats ? floats - other_floats : 0;
+  const size_t parts = cut.parts.count;
+  const size_t copies = parts == 1 ? threads : parts;
+  const size_t room = std::max<size_t>(1, sum_floats / (copies * cut.unit_floats()));
+  if (parts > 1) blocks.region_units = CutEqually(num_units, room).size;
+  const size_t units = parts == 1 ? num_units : blocks.region_units;
+  const size_t chunks =
+      threads * (units < cut.num_units() ? kChunksPerThreadInRegion : kChunksPerThread);
+  const size_t most = std::max<size_t>(1, std::min({CeilDivide(units, CeilDivide(chunks, parts)),
+                                                    room, kMaxChunkFloats / cut.unit_floats()}));
+  blocks.chunk_units = CutEqually(units, most).size;
+  if (parts == 1) blocks.region_units = blocks.chunk_units;
+  blocks.sum_floats = copies * blocks.region_units * cut.unit_floats();
+}
+
+// Half of the output channels of a range, in whole units; down to a vector of them.
+size_t HalfRange(size_t columns) {
+  return RoundUp(CeilDivide(columns, 2), columns > kMaxOuterColumns ? kMaxOuterColumns : kMaxLanes);
+}
+
+size_t MostRangeColumns(const Conv2dGeometry& g) {
+  const auto window = static_cast<size_t>(g.window_elements());
+  size_t columns = RoundUp(static_cast<size_t>(g.out_channels), kMaxLanes);
+  if (columns <= kMaxOuterColumns) return columns;
+  do {
+    columns = HalfRange(columns);
+  } while (columns > kMaxOuterColumns && columns * window > kManyRangeFloats);
+  return columns;
+}
+
+// The blocks for ranges of so many output channels.
+GradWeightBlocks RangesOf(const Conv2dGeometry& g, const GradWeightStorage& storage, size_t columns,
+                          size_t threads, size_t floats) {
+  const GradWeightCut cut = CutGradWeight(g, storage, std::min(columns, kMaxOuterColumns));
+  GradWeightBlocks blocks;
+  SetThreadScratch(g, storage, cut, blocks);
+  blocks.range_columns = columns;
+  const size_t channels = std::min(columns, static_cast<size_t>(g.out_channels));
+  blocks.range_floats =
+      kRangeMargin + RoundUp(channels * static_cast<size_t>(g.window_elements()), 16);
+  const size_t column_blocks = std::min(cut.column_blocks, columns / cut.unit_columns);
+  DivideUnits(cut, column_blocks * cut.units_per_column_block, threads, floats, blocks);
+  return blocks;
+}
+
 }  // namespace
 
 bool CanBeTiled(const Conv2dGeometry& g) {
@@ -97,7 +153,8 @@ size_t BandSlot(const Conv2dGeometry& g, size_t begin, size_t line, size_t tap_r
   return (line - begin) * step + images_before * (kernel_height - step) + tap_row;
 }
 
-GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& storage) {
+GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                            size_t max_columns) {
   GradWeightCut cut;
   const auto lines = static_cast<size_t>(g.batch * g.out_height);
   cut.parts = CutEqually(lines, CeilDivide(lines, NumParts(g)));
@@ -114,7 +171,7 @@ GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& st
       CutEqually(static_cast<size_t>(g.kernel_width * g.channels) / cut.groups, kMaxOuterRows);
   if (storage.tiles) CutIntoTiles(g, cut);
   const auto channels = static_cast<size_t>(g.out_channels);
-  cut.unit_columns = std::min(RoundUp(channels, kMaxLanes), kMaxOuterColumns);
+  cut.unit_columns = std::min(RoundUp(channels, kMaxLanes), max_columns);
   cut.column_blocks = CeilDivide(channels, cut.unit_columns);
   cut.units_per_column_block = static_cast<size_t>(g.kernel_height) * cut.groups * cut.rows.count;
   return cut;
@@ -133,22 +190,23 @@ GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, const GradWeigh
   const GradWeightCut cut = CutGradWeight(g, storage);
   GradWeightBlocks blocks;
   SetThreadScratch(g, storage, cut, blocks);
-  const size_t thread_floats = threads * blocks.floats_per_thread();
-  const size_t floats = scratch_bytes / sizeof(float);
-  const size_t sum_floats = floats > thread_floats ? floats - thread_floats : 0;
-  const size_t parts = cut.parts.count;
-  const size_t copies = parts == 1 ? threads : parts;
-  const size_t room = std::max<size_t>(1, sum_floats / (copies * cut.unit_floats()));
-  if (parts > 1) blocks.region_units = CutEqually(cut.num_units(), room).size;
-  const size_t units = parts == 1 ? cut.num_units() : blocks.region_units;
-  const size_t chunks =
-      threads * (units < cut.num_units() ? kChunksPerThreadInRegion : kChunksPerThread);
-  const size_t most = std::max<size_t>(1, std::min({CeilDivide(units, CeilDivide(chunks, parts)),
-                                                    room, kMaxChunkFloats / cut.unit_floats()}));
-  blocks.chunk_units = CutEqually(units, most).size;
-  if (parts == 1) blocks.region_units = blocks.chunk_units;
-  blocks.sum_floats = copies * blocks.region_units * cut.unit_floats();
+  DivideUnits(cut, cut.num_units(), threads, scratch_bytes / sizeof(float), blocks);
   return blocks;
+}
+
+GradWeightBlocks ChooseGradWeightRanges(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                                        size_t threads, size_t scratch_bytes) {
+  const size_t floats = scratch_bytes / sizeof(float);
+  for (size_t columns = MostRangeColumns(g);; columns = HalfRange(columns)) {
+    const GradWeightBlocks blocks = RangesOf(g, storage, columns, threads, floats);
+    if (columns == kMaxLanes) return blocks;
+    // With any scratch.
+    const GradWeightBlocks best = RangesOf(g, storage, columns, threads, SIZE_MAX);
+    if (blocks.ScratchBytes(threads) <= scratch_bytes &&
+        blocks.region_units >= std::min(kFewUnits, best.region_units)) {
+      return blocks;
+    }
+  }
 }
 
 }  // namespace thimble

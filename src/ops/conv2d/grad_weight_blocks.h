@@ -6,12 +6,16 @@
 #include <cstddef>
 
 #include "thimble/device/cpu/gemm/blocking.h"
+#include "thimble/device/cpu/gemm/outer_product.h"
 #include "thimble/ops/conv2d/geometry.h"
 
 namespace thimble {
 
 // Maximum lines of a block.
 inline constexpr size_t kMaxBlockLines = 32;
+// Floats before a finished range, for numbers that its user keeps: up to a block of q8, whole cache
+// lines.
+inline constexpr size_t kRangeMargin = 256;
 
 // Which tensors store numbers in 16 bits. Their lines are converted block by block, or, if both
 // store bf16 and the target multiplies pairs (gemm/pairs.h), lines of an image are paired.
@@ -49,8 +53,10 @@ struct GradWeightCut {
   size_t num_units() const { return column_blocks * units_per_column_block; }
   size_t unit_floats() const { return rows.size * unit_columns; }
 };
-// Requires that nothing is empty.
-GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& storage);
+// Requires that nothing is empty. Units have at most `max_columns` output channels, a multiple of
+// kMaxLanes, which changes no bit.
+GradWeightCut CutGradWeight(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                            size_t max_columns = kMaxOuterColumns);
 
 // The number of last lines of dy that are copied, because reading whole vectors from them would go
 // past the end of memory. 0 if the channels are whole vectors.
@@ -61,21 +67,28 @@ struct GradWeightBlocks {
   // part, those of each thread.
   size_t region_units = 1;
   size_t chunk_units = 1;  // summed by one thread at a time, for one part
+  // Output channels that are finished in scratch before they are used: whole units, or the part of
+  // one that CutGradWeight is to have. 0: sums are written where they belong at once.
+  size_t range_columns = 0;
 
-  // Scratch in floats: first that of each thread, then the sums.
+  // Scratch in floats: first that of each thread, then a range, then the sums.
   size_t line_floats = 0;    // a packed line of x; 0: lines are read in place
   size_t band_floats = 0;    // packed lines
   size_t copied_floats = 0;  // lines of dy
+  size_t range_floats = 0;   // with kRangeMargin floats before it
   size_t sum_floats = 0;
   size_t floats_per_thread() const { return band_floats + copied_floats; }
   size_t ScratchBytes(size_t threads) const {
-    return (sum_floats + threads * floats_per_thread()) * sizeof(float);
+    return (sum_floats + range_floats + threads * floats_per_thread()) * sizeof(float);
   }
 };
 
 // The largest blocks whose scratch is at most `scratch_bytes`, or the smallest possible ones.
 // Called again with the bytes these blocks need, it returns the same blocks.
 GradWeightBlocks ChooseGradWeightBlocks(const Conv2dGeometry& g, const GradWeightStorage& storage,
+                                        size_t threads, size_t scratch_bytes);
+// The same for sums that are finished range by range.
+GradWeightBlocks ChooseGradWeightRanges(const Conv2dGeometry& g, const GradWeightStorage& storage,
                                         size_t threads, size_t scratch_bytes);
 
 // The slot of the band for the image line that a tap row reads for an output line. Lines of an

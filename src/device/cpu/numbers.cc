@@ -220,7 +220,8 @@ class PieceWriter {
     if (std::ranges::all_of(outputs_, IsFloat)) return;
     alignas(64) uint32_t words[kNumbersPerPiece];
     if (rounding_.draw != nullptr) {
-      HWY_DYNAMIC_DISPATCH(DrawWords)(*rounding_.draw, piece.begin, piece.count, words);
+      HWY_DYNAMIC_DISPATCH(DrawWords)
+      (*rounding_.draw, rounding_.first_number + piece.begin, piece.count, words);
     }
     for (size_t o = 0; o < outputs_.size(); ++o) {
       if (IsFloat(outputs_[o])) continue;

@@ -62,6 +62,9 @@ void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
 struct NumberRounding {
   // Of stochastic rounding, which at most two outputs can have; nullptr: to the nearest.
   const RoundingDraw* draw = nullptr;
+  // If the tensors are ranges of larger ones: the place of their first number there, which decides
+  // the draws. A multiple of RoundingDraw::kElementsPerDraw.
+  size_t first_number = 0;
   // If the first output is not f32: called when it is written, with the numbers that it now stores,
   // before the other outputs are.
   using Written = FunctionRef<void(const NumberPiece&, const float* stored)>;

@@ -21,6 +21,11 @@ inline constexpr SgdInputs kSgdPlainInputs{.arrays = 2, .update = 3, .factor = 4
 inline constexpr SgdInputs kSgdGatherInputs{.arrays = 3, .update = 4, .factor = 5};
 inline constexpr SgdInputs kSgdApplyInputs{.arrays = 2, .update = 3, .factor = 4};
 
+// The factor of the gradient; 1 if the node has none. For calls in host memory.
+inline float SgdFactorOf(const KernelCall& call, const SgdInputs& where) {
+  return call.inputs.size() > where.factor ? call.In<float>(where.factor)[0] : 1.0F;
+}
+
 // Whether results that are stored in fewer than 32 bits are rounded at random.
 inline bool RoundsAtRandom(const Attributes& attributes) {
   return attributes.Int("stochastic") != 0;
@@ -42,20 +47,25 @@ constexpr float FeedbackGain(float momentum, bool nesterov, float least_rate, fl
   return (1 - momentum) / (momentum * (nesterov ? momentum : 1.0F) * rate);
 }
 
+// RunRange does the same with a range of the numbers of each array: `call` has them as dense lists,
+// from `first_number` on, a multiple of kQ8BlockNumbers.
 struct SgdUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;
   static constexpr bool kTakesPacked = true;
-  static void Run(const KernelCall& call);
+  static void Run(const KernelCall& call) { RunRange(call, 0); }
+  static void RunRange(const KernelCall& call, size_t first_number);
 };
 struct SgdUpdatePlainCpu {
   static constexpr bool kTakesShortNumbers = true;
   static constexpr bool kTakesPacked = true;
-  static void Run(const KernelCall& call);
+  static void Run(const KernelCall& call) { RunRange(call, 0); }
+  static void RunRange(const KernelCall& call, size_t first_number);
 };
 struct SgdGatherCpu {
   static constexpr bool kTakesShortNumbers = true;
   static constexpr bool kTakesPacked = true;
-  static void Run(const KernelCall& call);
+  static void Run(const KernelCall& call) { RunRange(call, 0); }
+  static void RunRange(const KernelCall& call, size_t first_number);
 };
 struct SgdApplyCpu {
   static constexpr bool kTakesShortNumbers = true;

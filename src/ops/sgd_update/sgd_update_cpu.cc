@@ -132,30 +132,33 @@ HWY_EXPORT(SgdFeedback);
 
 namespace {
 
-float FactorOf(const KernelCall& call, const SgdInputs& where) {
-  return call.inputs.size() > where.factor ? call.In<float>(where.factor)[0] : 1.0F;
-}
-
 float Attribute(const KernelCall& call, std::string_view name) {
   return static_cast<float>(call.attributes.Float(name));
 }
 
-// Calls body for pieces of the arrays; rounds results as the node asks for, with this gain of error
-// feedback.
-void ForEachPiece(const KernelCall& call, const SgdInputs& where, uint32_t occasion,
-                  FunctionRef<void(const NumberPiece&)> body, float gain = 0) {
+// How the pieces of the arrays are rounded, if the node rounds at random.
+struct SgdRounding {
+  uint32_t occasion = 0;
+  size_t first_number = 0;  // of the arrays in the whole tensor
+  float gain = 0;           // of error feedback, also if the node rounds to the nearest
+};
+
+// Calls body for pieces of the arrays and rounds the results.
+void ForEachPiece(const KernelCall& call, const SgdInputs& where, const SgdRounding& how,
+                  FunctionRef<void(const NumberPiece&)> body) {
   NumberRounding rounding;
   RoundingDraw draw = DrawOf(call.attributes);
   if (RoundsAtRandom(call.attributes)) {
     draw.update = static_cast<uint32_t>(call.In<int32_t>(where.update)[0]);
-    draw.occasion = occasion;
+    draw.occasion = how.occasion;
     rounding.draw = &draw;
+    rounding.first_number = how.first_number;
   }
-  const auto feed_back = [gain](const NumberPiece& piece, const float* stored) {
-    HWY_DYNAMIC_DISPATCH(SgdFeedback)(gain, piece, stored);
+  const auto feed_back = [&how](const NumberPiece& piece, const float* stored) {
+    HWY_DYNAMIC_DISPATCH(SgdFeedback)(how.gain, piece, stored);
   };
   const NumberRounding::Written first_written(feed_back);
-  if (gain > 0) rounding.first_written = &first_written;
+  if (how.gain > 0) rounding.first_written = &first_written;
   ParallelNumbers(call.pool, call.inputs.first(where.arrays), call.outputs, rounding, body);
 }
 
@@ -179,9 +182,9 @@ void CopyStored(const KernelCall& call, size_t input, size_t output) {
 
 }  // namespace
 
-void SgdUpdateCpu::Run(const KernelCall& call) {
+void SgdUpdateCpu::RunRange(const KernelCall& call, size_t first_number) {
   const SgdConstants constants{call.In<float>(3)[0], Attribute(call, "momentum"),
-                               Attribute(call, "weight_decay"), FactorOf(call, kSgdUpdateInputs),
+                               Attribute(call, "weight_decay"), SgdFactorOf(call, kSgdUpdateInputs),
                                call.attributes.Int("nesterov") != 0};
   if (constants.factor == 0) {
     CopyStored(call, 0, 0);
@@ -190,27 +193,30 @@ void SgdUpdateCpu::Run(const KernelCall& call) {
   const auto update = [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(SgdUpdate)(constants, piece);
   };
-  ForEachPiece(call, kSgdUpdateInputs, 0, update, GainOf(call, constants));
+  ForEachPiece(call, kSgdUpdateInputs,
+               {.first_number = first_number, .gain = GainOf(call, constants)}, update);
 }
 
-void SgdUpdatePlainCpu::Run(const KernelCall& call) {
+void SgdUpdatePlainCpu::RunRange(const KernelCall& call, size_t first_number) {
   const SgdConstants constants{.learning_rate = call.In<float>(2)[0],
                                .weight_decay = Attribute(call, "weight_decay"),
-                               .factor = FactorOf(call, kSgdPlainInputs)};
+                               .factor = SgdFactorOf(call, kSgdPlainInputs)};
   if (constants.factor == 0) return CopyStored(call, 0, 0);
-  ForEachPiece(call, kSgdPlainInputs, 0, [&](const NumberPiece& piece) {
+  const SgdRounding rounding{.first_number = first_number};
+  ForEachPiece(call, kSgdPlainInputs, rounding, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(SgdUpdatePlain)(constants, piece);
   });
 }
 
-void SgdGatherCpu::Run(const KernelCall& call) {
+void SgdGatherCpu::RunRange(const KernelCall& call, size_t first_number) {
   const SgdConstants constants{.momentum = Attribute(call, "momentum"),
                                .weight_decay = Attribute(call, "weight_decay"),
-                               .factor = FactorOf(call, kSgdGatherInputs)};
+                               .factor = SgdFactorOf(call, kSgdGatherInputs)};
   const auto seen = static_cast<uint32_t>(call.In<int32_t>(3)[0]);
   const bool skipped = constants.factor == 0;
   if (skipped && seen != 0) return CopyStored(call, 2, 0);
-  ForEachPiece(call, kSgdGatherInputs, seen + 1, [&](const NumberPiece& piece) {
+  const SgdRounding rounding{.occasion = seen + 1, .first_number = first_number};
+  ForEachPiece(call, kSgdGatherInputs, rounding, [&](const NumberPiece& piece) {
     if (seen != 0) return HWY_DYNAMIC_DISPATCH(SgdGatherMore)(constants, piece);
     if (skipped) return HWY_DYNAMIC_DISPATCH(SgdDecay)(constants, piece);
     HWY_DYNAMIC_DISPATCH(SgdGatherFirst)(constants, piece);
@@ -219,7 +225,7 @@ void SgdGatherCpu::Run(const KernelCall& call) {
 
 void SgdApplyCpu::Run(const KernelCall& call) {
   const SgdConstants constants{.learning_rate = call.In<float>(2)[0]};
-  ForEachPiece(call, kSgdApplyInputs, 0, [&](const NumberPiece& piece) {
+  ForEachPiece(call, kSgdApplyInputs, {}, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
   });
 }
@@ -234,7 +240,7 @@ void SgdApplyFeedbackCpu::Run(const KernelCall& call) {
     }
     HWY_DYNAMIC_DISPATCH(SgdApply)(constants, piece);
   };
-  ForEachPiece(call, kSgdApplyInputs, 0, apply, GainOf(call, constants));
+  ForEachPiece(call, kSgdApplyInputs, {.gain = GainOf(call, constants)}, apply);
 }
 
 }  // namespace thimble

@@ -10,17 +10,34 @@ bool Overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
          b.data() < a.data() + a.size();
 }
 
-bool Touches(const KernelCall& call, std::span<const std::byte> range) {
-  const auto in_range = [&](const TensorView& view) { return Overlap(view.bytes(), range); };
-  return std::any_of(call.inputs.begin(), call.inputs.end(), in_range) ||
-         std::any_of(call.outputs.begin(), call.outputs.end(), in_range) ||
-         Overlap(call.scratch, range);
+// Packed tensors of one pool share no bytes, wherever they are.
+bool Overlap(const TensorView& a, const TensorView& b) {
+  if (a.is_packed() || b.is_packed()) {
+    return a.data == b.data && a.packed.bits == b.packed.bits && a.is_packed() == b.is_packed();
+  }
+  return Overlap(a.bytes(), b.bytes());
+}
+
+template <class Condition>
+bool AnyTensor(const KernelCall& call, const Condition& condition) {
+  return std::any_of(call.inputs.begin(), call.inputs.end(), condition) ||
+         std::any_of(call.outputs.begin(), call.outputs.end(), condition);
+}
+
+bool Touches(const KernelCall& call, const TensorView& tensor) {
+  return AnyTensor(call, [&](const TensorView& view) { return Overlap(view, tensor); }) ||
+         Overlap(call.scratch, tensor.bytes());
+}
+
+bool TouchesScratch(const KernelCall& call, std::span<const std::byte> scratch) {
+  return AnyTensor(call, [&](const TensorView& view) { return Overlap(view.bytes(), scratch); }) ||
+         Overlap(call.scratch, scratch);
 }
 
 bool WritesWhatIsTouchedBy(const KernelCall& writer, const KernelCall& other) {
-  return Touches(other, writer.scratch) ||
+  return TouchesScratch(other, writer.scratch) ||
          std::any_of(writer.outputs.begin(), writer.outputs.end(),
-                     [&](const TensorView& output) { return Touches(other, output.bytes()); });
+                     [&](const TensorView& output) { return Touches(other, output); });
 }
 
 }  // namespace
@@ -28,7 +45,14 @@ bool WritesWhatIsTouchedBy(const KernelCall& writer, const KernelCall& other) {
 TensorView ViewOf(const Plan& plan, ValueId id, std::span<std::byte> arena) {
   const Value& value = plan.graph.value(id);
   const Placement& placement = plan.placement(plan.values[id.index()].buffer);
-  return {arena.data() + placement.offset, value.dtype, value.shape};
+  TensorView view{arena.data() + placement.offset, value.dtype, value.shape};
+  if (value.is_packed()) {
+    const TensorView pattern = ViewOf(plan, value.packed.pattern, arena);
+    view.packed =
+        PackedPlaceIn(pattern.data, BlocksOfPattern(pattern.shape.elements()),
+                      value.packed.first_block, value.shape.elements(), value.packed.tensor);
+  }
+  return view;
 }
 
 BoundPlan::BoundPlan(const Plan& plan, const OpRegistry& ops, const Device& device,

@@ -117,10 +117,21 @@ ValueId LastVersion(const Graph& graph, ValueId value) {
   }
 }
 
-int64_t CountParameters(const Graph& graph) {
-  int64_t count = 0;
+std::vector<bool> FindPools(const Graph& graph) {
+  std::vector<bool> is_pool(graph.values.size(), false);
   for (const Value& value : graph.values) {
-    if (value.role == Role::kParameter && !value.producer.valid()) count += value.shape.elements();
+    if (value.is_packed()) is_pool[value.packed.pool.index()] = true;
+  }
+  return is_pool;
+}
+
+int64_t CountParameters(const Graph& graph) {
+  const std::vector<bool> is_pool = FindPools(graph);
+  int64_t count = 0;
+  for (size_t i = 0; i < graph.values.size(); ++i) {
+    const Value& value = graph.values[i];
+    if (value.role != Role::kParameter || value.producer.valid() || is_pool[i]) continue;
+    count += value.shape.elements();
   }
   return count;
 }

@@ -137,7 +137,10 @@ std::string LayerOf(const Graph& graph, ValueId value);
 ValueId FirstVersion(const Graph& graph, ValueId value);
 ValueId LastVersion(const Graph& graph, ValueId value);
 
-// Number of elements in all parameters.
+// By value: whether other values are packed in it.
+std::vector<bool> FindPools(const Graph& graph);
+
+// Number of elements in all parameters; packed ones count as if they were dense.
 int64_t CountParameters(const Graph& graph);
 
 // One line per node: "%y = conv2d(%x, %w) stride=1 …".

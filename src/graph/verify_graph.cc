@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "thimble/graph/append_node.h"
+#include "thimble/graph/verify_packed.h"
 
 namespace thimble {
 namespace {
@@ -26,7 +27,8 @@ class Verifier {
     THIMBLE_TRY(CheckCarries());
     THIMBLE_TRY(CheckVersionsInTime());
     for (ValueId output : graph_.outputs) THIMBLE_TRY(CheckId(output, "output"));
-    return CheckProducers();
+    THIMBLE_TRY(CheckProducers());
+    return VerifyPacked(graph_);
   }
 
  private:

@@ -76,6 +76,8 @@ std::vector<ValueId> SeparateStorage(const Graph& graph) {
   for (const Carry& carry : graph.carries) previous[carry.to.index()] = carry.from;
   for (ValueId& place : storage) {
     while (previous[place.index()].valid()) place = previous[place.index()];
+    const PackedIn& packed = graph.value(place).packed;
+    if (packed.pool.valid()) place = packed.pool;
   }
   return storage;
 }

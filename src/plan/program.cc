@@ -30,7 +30,7 @@ Result<ResidentLayout> LayOutResidents(const std::vector<NamedGraph>& graphs,
   for (const NamedGraph& named : graphs) {
     for (size_t index = 0; index < named.graph.values.size(); ++index) {
       const Value& value = named.graph.values[index];
-      if (!IsPersistent(value.role) || value.producer.valid()) continue;
+      if (!IsPersistent(value.role) || value.producer.valid() || value.is_packed()) continue;
       THIMBLE_TRY(AddResident(
           layout, {value.name, value.size_bytes(), 0, CategoryOf(named.graph, ValueId(index))}));
     }

@@ -54,7 +54,15 @@ class Player {
                               node.layer.empty() ? "" : " in ", node.layer, what));
   }
 
+  // Packed values of a pool share no bytes, but where they are depends on data. So each has a range
+  // that stands for its numbers, above the arena.
   ByteRange RangeOf(ValueId id) const {
+    const PackedIn& packed = graph_.value(id).packed;
+    if (packed.pool.valid()) {
+      const size_t begin =
+          plan_.arena_bytes + packed.pool.index() * kMaxPacked + static_cast<size_t>(packed.tensor);
+      return {begin, begin + 1};
+    }
     const size_t offset = plan_.placement(plan_.values[id.index()].buffer).offset;
     return {offset, offset + graph_.value(id).size_bytes()};
   }
@@ -78,7 +86,12 @@ class Player {
     std::map<std::string_view, ValueId> persistent;
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const Value& value = graph_.values[i];
-      if (IsPersistent(value.role) && !value.producer.valid()) persistent[value.name] = ValueId(i);
+      if (!IsPersistent(value.role) || value.producer.valid()) continue;
+      if (value.is_packed()) {
+        owners_.push_back({RangeOf(ValueId(i)), value.name, ValueId(i), {}});
+      } else {
+        persistent[value.name] = ValueId(i);
+      }
     }
     for (const Carry& carry : graph_.carries) next_[carry.from] = carry.to;
     for (const Resident& resident : plan_.residents.residents) {
@@ -283,6 +296,7 @@ class Player {
   }
 
   static constexpr size_t kBefore = ArenaContents::kBeforeSteps;
+  static constexpr size_t kMaxPacked = size_t{1} << 32;  // values of a pool, more than exist
 
   const OpRegistry& ops_;
   const Plan& plan_;

@@ -119,6 +119,11 @@ class LayoutVerifier {
                    place.live.first, place.live.end, buffer.name, buffer.live.first,
                    buffer.live.end);
     }
+    if (value.is_packed()) {
+      if (place.buffer == plan_.values[value.packed.pool.index()].buffer) return {};
+      return Wrong("value '{}' is not in the buffer of its pool '{}'", value.name,
+                   graph_.value(value.packed.pool).name);
+    }
     if (buffer.resident != IsPersistent(value.role)) {
       return Wrong("value '{}' has role {}, its buffer '{}' is {}resident", value.name,
                    Name(value.role), buffer.name, buffer.resident ? "" : "not ");
@@ -149,7 +154,7 @@ class LayoutVerifier {
   Result<void> CheckPersistentValues() const {
     for (size_t i = 0; i < graph_.values.size(); ++i) {
       const Value& value = graph_.values[i];
-      if (!IsPersistent(value.role) || value.producer.valid()) continue;
+      if (!IsPersistent(value.role) || value.producer.valid() || value.is_packed()) continue;
       const auto resident = residents_.find(value.name);
       if (resident == residents_.end()) {
         return Wrong("{} '{}' is not in the resident layout", Name(value.role), value.name);

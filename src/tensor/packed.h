@@ -30,6 +30,7 @@ constexpr int64_t PatternBlocks(int64_t elements) {
 }
 // Words of 32 bits of a pattern of so many blocks: bits, then starts.
 constexpr int64_t PatternWords(int64_t blocks) { return blocks * kPatternBlockWords + blocks + 1; }
+constexpr int64_t BlocksOfPattern(int64_t words) { return (words - 1) / (kPatternBlockWords + 1); }
 // The bits of a word that are elements, if `elements` are left from its first bit on.
 constexpr uint32_t PatternElementBits(int64_t elements) {
   if (elements <= 0) return 0;

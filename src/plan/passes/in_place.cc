@@ -43,6 +43,7 @@ class InPlaceSharing {
     const Value& out = graph_.value(node.outputs[output]);
     const ValueId root = storage_[node.inputs[input].index()];
     if (in.role == Role::kInput || IsPersistent(in.role) || IsPersistent(out.role)) return false;
+    if (in.is_packed() || out.is_packed()) return false;
     if (in.size_bytes() != out.size_bytes()) return false;
     // This step must be the last one that reads the buffer.
     if (ends_[root.index()] != step + 1) return false;
@@ -83,9 +84,9 @@ class InPlacePass final : public PlanPass {
     draft.storage = ShareInPlace(draft, ops);
     size_t shared = 0;
     for (size_t index = 0; index < draft.storage.size(); ++index) {
-      if (draft.storage[index] != ValueId(index) && !IsPersistent(draft.graph.values[index].role)) {
-        ++shared;
-      }
+      const Value& value = draft.graph.values[index];
+      if (draft.storage[index] == ValueId(index)) continue;
+      if (!IsPersistent(value.role) && !value.is_packed()) ++shared;
     }
     return fmt::format("{} values computed in place", shared);
   }

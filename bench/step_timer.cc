@@ -103,7 +103,7 @@ StepTimer::StepTimer(const TrainConfig& config, TrainingProgram program,
       program_(std::move(program)),
       executor_(std::move(executor)),
       step_(program_, *executor_) {
-  InitializeResidents(*executor_, program_.inits, config_.seed);
+  InitializeResidents(*executor_, program_.inits, config_.seed, program_.update.sparsity);
   InitializeLossScale(*executor_, program_.update);
   executor_->StoreResidents();
   ForgetOps();

@@ -130,11 +130,14 @@ class UpdateBuilder {
 
   // Uses each gradient right after it is computed: `append` appends the node that does. Small ones
   // wait for the end of backward: they need few bytes, and one check and one launch serve them all.
+  // (Not those of filters that may become sparse, which must not exist as a whole.)
   template <class Append>
   Result<void> AppendInBackward(const Append& append) {
     const auto is_small = [&](const ParameterGradient& of) {
       constexpr int64_t kSmallElements = 4096;
-      return graph_.value(of.gradient).shape.elements() < kSmallElements;
+      const Shape& shape = graph_.value(of.gradient).shape;
+      const bool may_be_sparse = spec_.sparsity.fraction > 0 && shape.rank() == 4;
+      return shape.elements() < kSmallElements && !may_be_sparse;
     };
     std::stable_sort(gradients_.begin(), gradients_.end(), [&](const auto& a, const auto& b) {
       if (is_small(a) != is_small(b)) return is_small(b);

@@ -24,6 +24,14 @@ struct LossScaleSpec {
   double floor = 1e-4;      // where training stops instead of shrinking it further
 };
 
+// Some weights are 0 and not stored (program/sparsity).
+struct SparsitySpec {
+  double fraction = 0;         // of the weights of sparse layers; 0: all layers are dense
+  std::string method = "dsr";  // dsr, set, static: how the others are chosen anew
+  std::string layers = {};     // comma-separated patterns of names; empty: the usual ones
+  int64_t rewire_every = 0;    // steps; 0: by the length of the run
+};
+
 struct UpdateSpec {
   OptimizerSpec optimizer = {};
   LossScaleSpec loss_scale = {};
@@ -37,6 +45,8 @@ struct UpdateSpec {
   // there is no momentum.)
   bool error_feedback = false;
   double largest_learning_rate = 0;  // of the schedule, for error feedback
+
+  SparsitySpec sparsity = {};
 
   // Whether gradients are checked before they are used.
   bool checks_gradients() const { return loss_scale.initial > 0 || clip > 0; }

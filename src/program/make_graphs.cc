@@ -48,13 +48,15 @@ class GraphMaker {
       result_.graphs.push_back(std::move(graph));
     }
     for (const Asked& asked : asked_) {
-      THIMBLE_ASSIGN_OR_RETURN(const std::string done,
-                               asked.technique->ChangeProgram(asked.value, ops_, result_.graphs));
+      THIMBLE_ASSIGN_OR_RETURN(
+          const std::string done,
+          asked.technique->ChangeProgram(asked.value, ops_, update_, result_.graphs));
       if (done.empty()) continue;
       for (NamedGraph& graph : result_.graphs) {
         graph.techniques.push_back(RecordOf(*asked.technique, done));
       }
     }
+    result_.update = update_;
     return std::move(result_);
   }
 

@@ -44,6 +44,7 @@ struct ProgramGraphs {
   std::vector<NamedGraph> graphs;
   // If steps are trained in parts: the technique that split them. Its saving is not known here.
   std::optional<TechniqueRecord> split_by;
+  UpdateSpec update = {};  // as the techniques changed it
 };
 
 Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,

@@ -54,8 +54,10 @@ class Technique {
                                            UpdateSpec& /*update*/) const {
     return std::string();
   }
-  // Changes all graphs of the program, with backward and update.
+  // Changes all graphs of the program, with backward and update. `update` is as all techniques have
+  // changed it.
   virtual Result<std::string> ChangeProgram(const std::string& /*value*/, const OpRegistry& /*ops*/,
+                                            const UpdateSpec& /*update*/,
                                             std::vector<NamedGraph>& /*graphs*/) const {
     return std::string();
   }

@@ -7,12 +7,13 @@
 #include "thimble/program/microbatch/microbatch.h"
 #include "thimble/program/plan_levers.h"
 #include "thimble/program/precision/precision.h"
+#include "thimble/program/sparsity/sparsity.h"
 #include "thimble/program/update_in_backward/update_in_backward.h"
 
 namespace thimble {
 namespace {
 
-std::vector<std::unique_ptr<const Technique>>& Table() {
+std::vector<std::unique_ptr<const Technique>>& TechniqueTable() {
   static auto* techniques = [] {
     auto* table = new std::vector<std::unique_ptr<const Technique>>;
     table->push_back(MakeMicrobatch());
@@ -24,6 +25,10 @@ std::vector<std::unique_ptr<const Technique>>& Table() {
     table->push_back(MakeStochasticRounding());
     table->push_back(MakeErrorFeedback());
     table->push_back(MakeUpdateInBackward());
+    table->push_back(MakeSparseMethod());
+    table->push_back(MakeSparseLayers());
+    table->push_back(MakeRewireEvery());
+    table->push_back(MakeSparsity());  // the last: stores what the others decided
     return table;
   }();
   return *techniques;
@@ -39,7 +44,7 @@ TechniqueRecord RecordOf(const Technique& technique, std::string done) {
           .done = std::move(done)};
 }
 
-const std::vector<std::unique_ptr<const Technique>>& Techniques() { return Table(); }
+const std::vector<std::unique_ptr<const Technique>>& Techniques() { return TechniqueTable(); }
 
 std::vector<TechniqueInfo> AlwaysDone() {
   std::vector<TechniqueInfo> done;
@@ -69,8 +74,8 @@ const Lever* FindLever(std::string_view name) {
 }
 
 AddedTechnique::AddedTechnique(std::unique_ptr<const Technique> technique) {
-  Table().push_back(std::move(technique));
+  TechniqueTable().push_back(std::move(technique));
 }
-AddedTechnique::~AddedTechnique() { Table().pop_back(); }
+AddedTechnique::~AddedTechnique() { TechniqueTable().pop_back(); }
 
 }  // namespace thimble

@@ -45,6 +45,54 @@ TEST(PlannedArenaTest, AWideResNetFitsIntoNineMegabytes) {
   EXPECT_EQ(arena_bytes(), 7'640'384U);
 }
 
+// All techniques at once: 1/85 of the plain plan.
+TEST(PlannedArenaTest, ASparseWideResNetFitsIntoFiveMegabytes) {
+  TrainConfig config;
+  config.threads = 2;
+  config.microbatch = 10;
+  config.recompute = "optimal";
+  config.levers = {{"precision", "fp16"}, {"update-in-backward", "true"}, {"sparsity", "0.8"}};
+  const auto program =
+      MakeTrainingProgram(config, ImageSpec{}, {50000, 0, 10000}, BuiltinOps()).value();
+  EXPECT_EQ(program.program.arena_bytes, 4'605'248U);
+}
+
+// What lives from step to step: weights, gradients and momentum with everything they need.
+size_t KeptBytes(TrainConfig config, const std::string& sparsity) {
+  config.threads = 2;
+  config.levers["sparsity"] = sparsity;
+  const auto program =
+      MakeTrainingProgram(config, ImageSpec{}, {50000, 0, 10000}, BuiltinOps()).value();
+  size_t bytes = 0;
+  for (const Resident& resident : program.program.residents.residents) {
+    if (resident.category != Category::kData) bytes += resident.size_bytes;
+  }
+  return bytes;
+}
+
+// The most that sparse weights may take of what dense ones do, in fp32 with an array of gradients
+// and in fp16 without one.
+TEST(PlannedArenaTest, BytesFollowTheActiveWeights) {
+  struct Share {
+    const char* sparsity;
+    double with_gradients;
+    double in_backward;
+  };
+  TrainConfig with_gradients;
+  with_gradients.microbatch = 10;
+  TrainConfig in_backward;
+  in_backward.levers = {{"precision", "fp16"}, {"update-in-backward", "true"}};
+  const auto dense = static_cast<double>(KeptBytes(with_gradients, "0"));
+  const auto dense_in_backward = static_cast<double>(KeptBytes(in_backward, "0"));
+  for (const auto& [sparsity, share, share_in_backward] :
+       {Share{"0.7", 0.33, 0.35}, Share{"0.8", 0.23, 0.25}, Share{"0.9", 0.13, 0.15}}) {
+    const auto bytes = static_cast<double>(KeptBytes(with_gradients, sparsity));
+    const auto bytes_in_backward = static_cast<double>(KeptBytes(in_backward, sparsity));
+    EXPECT_LE(bytes / dense, share) << sparsity;
+    EXPECT_LE(bytes_in_backward / dense_in_backward, share_in_backward) << sparsity;
+  }
+}
+
 TEST(PlannedArenaTest, IsExactlyTheBudget) {
   for (const Budget& budget : kBudgets) {
     TrainConfig config;

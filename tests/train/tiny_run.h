@@ -38,7 +38,7 @@ struct TinyRun {
         data(TinyData(config)),
         program(MakeTrainingProgram(config, SpecOf(data), CountsOf(data), BuiltinOps()).value()),
         executor(Executor::Create(program.program, BuiltinOps()).value()) {
-    InitializeResidents(*executor, program.inits, config.seed);
+    InitializeResidents(*executor, program.inits, config.seed, program.update.sparsity);
     InitializeLossScale(*executor, program.update);
     executor->StoreResidents();
   }

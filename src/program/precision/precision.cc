@@ -101,6 +101,7 @@ class Precision final : public Technique {
     return std::string();
   }
   Result<std::string> ChangeProgram(const std::string& value, const OpRegistry& ops,
+                                    const UpdateSpec& /*update*/,
                                     std::vector<NamedGraph>& graphs) const override {
     THIMBLE_ASSIGN_OR_RETURN(const StorageTypes types, ParsePrecision(value));
     StoreAs(types, ops, graphs);
@@ -122,6 +123,7 @@ class Store final : public Technique {
     return std::string();
   }
   Result<std::string> ChangeProgram(const std::string& value, const OpRegistry& ops,
+                                    const UpdateSpec& /*update*/,
                                     std::vector<NamedGraph>& graphs) const override {
     StorageTypes types;
     THIMBLE_TRY(ParseStore(value, types));

@@ -17,6 +17,8 @@ constexpr Member kStepMembers[] = {
     {"loss", &MetricsLog::loss},
     {"lr", &MetricsLog::learning_rate},
     {"loss_scale", &MetricsLog::loss_scale},
+    {"moved_weights", &MetricsLog::moved_weights},
+    {"threshold", &MetricsLog::threshold},
 };
 constexpr Member kEpochMembers[] = {
     {"train_loss", &MetricsLog::train_loss},
@@ -38,6 +40,25 @@ Result<void> ReadMember(const Json& json, double step, const Member& member, Met
   return {};
 }
 
+// The same for a list with a number for each sparse layer.
+Result<void> ReadActiveWeights(const Json& json, double step, MetricsLog& log) {
+  constexpr const char* kName = "active_weights";
+  const Json* found = json.Find(kName);
+  if (found == nullptr) return {};
+  if (!found->is_array()) return BadInput(fmt::format("{}: expected a list", kName));
+  const Json& counts = *found;
+  if (log.active_weights.empty()) log.active_weights.resize(counts.size());
+  if (log.active_weights.size() != counts.size()) {
+    return BadInput(fmt::format("{}: expected {} numbers, got {}", kName, log.active_weights.size(),
+                                counts.size()));
+  }
+  for (size_t i = 0; i < counts.size(); ++i) {
+    if (!counts[i].is_number()) return BadInput(fmt::format("{}: expected numbers", kName));
+    log.active_weights[i].push_back({step, counts[i].number()});
+  }
+  return {};
+}
+
 // Steps are counted from 1 and never decrease.
 Result<double> ReadStep(const Json& json, double previous) {
   constexpr uint64_t kMostSteps = uint64_t{1}
@@ -53,7 +74,8 @@ Result<double> ReadStep(const Json& json, double previous) {
 }
 
 Result<void> ReadLine(std::string_view line, double& step, MetricsLog& log) {
-  constexpr size_t kMostBytes = 4096;  // twenty times the longest line that a run writes
+  // Room for the active weights of some thousand layers; other lines have at most 200 bytes.
+  constexpr size_t kMostBytes = 65536;
   if (line.size() > kMostBytes) {
     return BadInput(fmt::format("expected at most {} bytes", kMostBytes));
   }
@@ -63,7 +85,7 @@ Result<void> ReadLine(std::string_view line, double& step, MetricsLog& log) {
   THIMBLE_ASSIGN_OR_RETURN(step, ReadStep(json, step));
   if (!json.contains("epoch")) {
     for (const Member& member : kStepMembers) THIMBLE_TRY(ReadMember(json, step, member, log));
-    return {};
+    return ReadActiveWeights(json, step, log);
   }
   for (const Member& member : kEpochMembers) THIMBLE_TRY(ReadMember(json, step, member, log));
   if (const Json* seconds = json.Find("seconds"); seconds != nullptr && seconds->is_number()) {

@@ -15,6 +15,10 @@ struct MetricsLog {
   std::vector<CurvePoint> loss;
   std::vector<CurvePoint> learning_rate;
   std::vector<CurvePoint> loss_scale;  // if the run scaled its loss
+  // By rewiring of sparse weights.
+  std::vector<CurvePoint> moved_weights;
+  std::vector<CurvePoint> threshold;
+  std::vector<std::vector<CurvePoint>> active_weights;  // of each sparse layer
   // By epoch, at the step that ended it.
   std::vector<CurvePoint> train_loss;
   std::vector<CurvePoint> train_accuracy;  // 0 to 1, like all accuracies

@@ -145,6 +145,14 @@ struct NamedChart {
   CurveChart chart;
 };
 
+std::vector<Curve> ActiveWeightCurves(const MetricsLog& log) {
+  std::vector<Curve> curves;
+  for (const std::vector<CurvePoint>& points : log.active_weights) {
+    curves.push_back({"", curves.size() % 4, points, /*thin=*/true});
+  }
+  return curves;
+}
+
 // The charts for which the metrics have points.
 std::vector<NamedChart> Charts(const MetricsLog& log) {
   std::vector<NamedChart> charts = {
@@ -163,6 +171,10 @@ std::vector<NamedChart> Charts(const MetricsLog& log) {
          {"test", 1, InPercent(log.test_accuracy)}}}},
       {"learning_rate.svg", {"learning rate", "", {{"", 3, log.learning_rate}}, true}},
       {"loss_scale.svg", {"loss scale", "", {{"", 3, log.loss_scale}}}},
+      {"active_weights.svg", {"active weights of each sparse layer", "", ActiveWeightCurves(log)}},
+      {"moved_weights.svg",
+       {"weights moved by each rewiring", "", {{"", 3, log.moved_weights}}, true}},
+      {"threshold.svg", {"threshold for dropping weights", "", {{"", 3, log.threshold}}}},
   };
   std::erase_if(charts, [](const NamedChart& named) {
     return std::all_of(named.chart.curves.begin(), named.chart.curves.end(),

@@ -14,15 +14,18 @@
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/exec/executor.h"
 #include "thimble/plan/plan_json.h"
+#include "thimble/train/loop/divergence.h"
 #include "thimble/train/loop/evaluate.h"
 #include "thimble/train/loop/initialize.h"
 #include "thimble/train/loop/loss_scale_watch.h"
 #include "thimble/train/loop/publish_summary.h"
+#include "thimble/train/loop/rewiring.h"
 #include "thimble/train/loop/run_measurements.h"
 #include "thimble/train/loop/run_target.h"
 #include "thimble/train/loop/step_clock.h"
 #include "thimble/train/loop/step_queue.h"
 #include "thimble/train/loop/stop_signal.h"
+#include "thimble/train/loop/weights_files.h"
 #include "thimble/train/options/command_text.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/options/schedule.h"
@@ -122,6 +125,7 @@ class Trainer {
   RunSettings settings_;
   std::unique_ptr<Executor> executor_;
   std::optional<StepQueue> queue_;
+  std::optional<Rewiring> rewiring_;
   std::optional<LossScaleWatch> loss_scale_;
   Schedule schedule_;
   ScheduleSpan schedule_span_;
@@ -212,14 +216,14 @@ Result<TrainSummary> Trainer::FinishedBefore() {
 Result<void> Trainer::StartOrResume() {
   ReturnFreeMemory();  // of planning
   THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
-  InitializeResidents(*executor_, program_.inits, config_.seed);
+  InitializeResidents(*executor_, program_.inits, config_.seed, program_.update.sparsity);
   InitializeLossScale(*executor_, program_.update);
   if (checkpoint_) {
     // Model files are compared by content; the name may have changed.
     if (!program_.model.file_text.empty()) program_.model.name = checkpoint_->model;
     THIMBLE_TRY(Restore());
   } else if (!config_.init.empty()) {
-    THIMBLE_TRY(LoadWeights(config_.init, PersistentTensors(*executor_, false)));
+    THIMBLE_TRY(LoadInitialWeights(config_.init, *executor_));
   }
   executor_->StoreResidents();
   loss_scale_.emplace(*executor_, program_.update);
@@ -245,7 +249,8 @@ Result<void> Trainer::Restore() {
   const std::string path = CheckpointPath(folder_->checkpoint_folder());
   THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
                            LoadCheckpoint(folder_->checkpoint_folder(), program_.model.name,
-                                          PersistentTensors(*executor_, true)));
+                                          PersistentTensors(*executor_, TensorSet::kCheckpoint)));
+  if (auto fits = CheckPatternOf(*executor_); !fits.ok()) return WithContext(path, fits.error());
   auto state = RunStateFromJson(loaded.progress_json);
   if (!state.ok()) return WithContext(path, state.error());
   if (state->step != loaded.step) {
@@ -264,6 +269,8 @@ Result<void> Trainer::Loop() {
   observer_.OnStart(program_, folder_->path());
   started_ = Clock::now();
   queue_.emplace(program_, *batches_, *executor_, config_.prefetch);
+  rewiring_.emplace(*executor_, program_.RewirePlan(), program_.update.sparsity,
+                    schedule_span_.num_steps);
   THIMBLE_TRY(queue_->Start(state_.step, schedule_span_.num_steps));
   launched_ = state_.step;
   while (!done() && !stop_->requested()) {
@@ -280,10 +287,11 @@ Result<void> Trainer::Loop() {
   return {};
 }
 
-// Evaluation and files use the weights after a step, so the next step must wait for them.
+// Rewiring, evaluation and files use the weights after a step, so the next step must wait for them.
 bool Trainer::MayLaunch() const {
   if (queue_->empty()) return !done();
-  return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_);
+  return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_) &&
+         !rewiring_->IsDueAfter(launched_);
 }
 
 Result<void> Trainer::Launch() {
@@ -295,6 +303,9 @@ Result<void> Trainer::Launch() {
 
 Result<void> Trainer::FinishStep() {
   THIMBLE_TRY(Collect());
+  if (rewiring_->IsDueAfter(state_.step)) {
+    THIMBLE_TRY(metrics_->Append(RewiringMetrics(rewiring_->Run(state_.step), state_.step)));
+  }
   if (epoch_ends(state_.step)) THIMBLE_TRY(EndEpoch());
   // The last checkpoint is saved after everything else, because it marks a run as finished.
   if (checkpoint_due(state_.step) && !done()) THIMBLE_TRY(SaveCheckpointNow());
@@ -334,21 +345,14 @@ Result<void> Trainer::CheckFinite(const char* what, double loss) {
 Result<void> Trainer::CheckTensors() {
   executor_->FetchResidents();
   if (checked_step_ == state_.step) return {};
-  const std::string found = FindNotFinite(PersistentTensors(*executor_, true));
+  const std::string found = FindNotFinite(PersistentTensors(*executor_, TensorSet::kCheckpoint));
   if (!found.empty()) return Diverged(fmt::format("{} after step {}", found, state_.step));
   checked_step_ = state_.step;
   return {};
 }
 
 Error Trainer::Diverged(const std::string& what) const {
-  const std::string kept =
-      checkpoint_step_ < 0
-          ? "there was no checkpoint yet"
-          : fmt::format("the last good checkpoint, of step {}, is kept", checkpoint_step_);
-  return Failed(
-      fmt::format("{}: training has diverged; {}; start again with a lower --lr or a --warmup, in "
-                  "another --out or with --overwrite",
-                  what, kept));
+  return Failed(DescribeDivergence(what, checkpoint_step_));
 }
 
 Result<void> Trainer::LogStep(double loss, double learning_rate, bool always) {
@@ -404,8 +408,8 @@ Result<void> Trainer::EndEpoch() {
 Result<void> Trainer::SaveWeights(const std::string& name) {
   THIMBLE_TRY(CheckTensors());
   THIMBLE_TRY(folder_->CheckStillThere());
-  return SaveTensors(
-      folder_->File(name), PersistentTensors(*executor_, false),
+  return SaveWeightsOf(
+      *executor_, folder_->File(name),
       {{"model", program_.model.name}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
 }
 
@@ -422,8 +426,8 @@ Result<void> Trainer::SaveCheckpointNow() {
   info.progress_json = ToJson(state_);
   THIMBLE_TRY(CheckTensors());
   THIMBLE_TRY(folder_->CheckStillThere());
-  THIMBLE_TRY(
-      SaveCheckpoint(folder_->checkpoint_folder(), info, PersistentTensors(*executor_, true)));
+  THIMBLE_TRY(SaveCheckpoint(folder_->checkpoint_folder(), info,
+                             PersistentTensors(*executor_, TensorSet::kCheckpoint)));
   checkpoint_step_ = state_.step;
   return {};
 }

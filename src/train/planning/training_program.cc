@@ -12,6 +12,7 @@
 #include "thimble/model/model_file.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/plan/pipeline.h"
+#include "thimble/program/sparsity/sparsity.h"
 #include "thimble/program/techniques.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/options/update_options.h"
@@ -172,6 +173,11 @@ size_t TrainingProgram::UpdatePlan(int64_t batch_samples) const {
   return FindPlan(program, UpdateName(batch_samples));
 }
 
+std::optional<size_t> TrainingProgram::RewirePlan() const {
+  if (program.Find(kRewireName) == nullptr) return std::nullopt;
+  return FindPlan(program, kRewireName);
+}
+
 NearlyEqualParts TrainingProgram::PartsOf(int64_t batch_samples) const {
   const auto found = cuts.find(batch_samples);
   return found == cuts.end() ? NearlyEqualParts{batch_samples, 1} : found->second;
@@ -223,6 +229,7 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Ima
   THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made,
                            MakeGraphs(spec, ops, ForwardMaker(config, result, ops)));
   result.split_by = std::move(made.split_by);
+  result.update = std::move(made.update);
   THIMBLE_ASSIGN_OR_RETURN(
       result.program,
       PlanProgram(made.graphs, ops, PrefetchRing(config, result.part, model.images), options));

@@ -44,7 +44,7 @@ struct TrainingProgram {
   Augmentation augmentation = Augmentation::kNone;  // of training images
   Program program;
   std::vector<InitRule> inits;
-  UpdateSpec update = {};  // as configured, before techniques changed it
+  UpdateSpec update = {};  // as techniques changed it
   int64_t batch = 0;       // samples of a full batch
   int64_t part = 0;        // samples of the largest part: as many as are in the arena at a time
   BatchCuts cuts = {};     // the parts of each batch size
@@ -63,6 +63,8 @@ struct TrainingProgram {
   // If in_parts(): the plan of a part of such a batch, and of the update after the last part.
   size_t PartPlan(const BatchShare& share) const;
   size_t UpdatePlan(int64_t batch_samples) const;
+  // The plan that rewires sparse weights, if there is one.
+  std::optional<size_t> RewirePlan() const;
   // Training with a full batch, or the first part of it.
   const Plan& main_plan() const { return program.plans.front(); }
 };

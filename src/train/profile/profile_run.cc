@@ -167,7 +167,7 @@ Profile RunProfile(const TrainConfig& config, const TrainingProgram& program, in
                    const OpRegistry& ops, Executor& executor) {
   THIMBLE_CHECK(repeat >= 1, "expected at least 1 run, got {}", repeat);
   Profile profile;
-  InitializeResidents(executor, program.inits, config.seed);
+  InitializeResidents(executor, program.inits, config.seed, program.update.sparsity);
   InitializeLossScale(executor, program.update);
   executor.StoreResidents();
   FillPrefetchRing(executor);

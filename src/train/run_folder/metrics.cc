@@ -114,6 +114,12 @@ std::string StepMetrics(const StepReport& report) {
   return json.Dump();
 }
 
+std::string RewiringMetrics(const RewiringReport& report, int64_t step) {
+  Json json{{"step", step}, {"moved_weights", report.moved}, {"threshold", report.threshold}};
+  json["active_weights"] = Json::Array(report.active.begin(), report.active.end());
+  return json.Dump();
+}
+
 std::string EpochMetrics(const EpochReport& report, int64_t step) {
   Json json{{"epoch", report.epoch},
             {"step", step},

@@ -10,6 +10,7 @@
 namespace thimble {
 
 std::string StepMetrics(const StepReport& report);
+std::string RewiringMetrics(const RewiringReport& report, int64_t step);
 std::string EpochMetrics(const EpochReport& report, int64_t step);
 std::string SummaryJson(const TrainSummary& summary, const TrainConfig& config);
 

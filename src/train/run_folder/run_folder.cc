@@ -191,7 +191,8 @@ Result<void> RunFolder::Clear() const {
   for (const char* name :
        {"checkpoint/state.safetensors", "checkpoint/previous.safetensors",
         "checkpoint/next.safetensors", "config.toml", "model.toml", "plan.json", "metrics.jsonl",
-        "summary.json", "weights.safetensors", "best.safetensors", "report.html"}) {
+        "summary.json", "weights.safetensors", "weights.sparse.safetensors", "best.safetensors",
+        "best.sparse.safetensors", "report.html"}) {
     THIMBLE_TRY(Remove(name));
   }
   return {};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "thimble/device/device.h"
 
@@ -22,6 +23,13 @@ struct StepReport {
   double learning_rate = 0;
   std::optional<double> loss_scale = {};  // if the loss is scaled or gradients are checked
   int64_t skipped_updates = 0;            // so far
+};
+
+// What one rewiring of sparse weights did.
+struct RewiringReport {
+  int64_t moved = 0;
+  double threshold = 0;         // from now on
+  std::vector<int64_t> active;  // weights of each sparse tensor
 };
 
 struct EpochReport {

@@ -26,8 +26,59 @@ std::span<std::byte> ChannelBytes(const TensorView& view, const ChannelSlice& sl
                               slice.size_bytes());
 }
 
+// A channel of a packed tensor: what is not active is 0.
+void ExpandChannel(const TensorView& view, size_t first, std::span<std::byte> to) {
+  const TensorView stored = StoredNumbers(view);
+  const size_t size = SizeBytes(view.dtype);
+  std::ranges::fill(to, std::byte{0});
+  size_t rank = view.packed.Rank(first);
+  for (size_t i = 0; i < to.size() / size; ++i) {
+    if (!view.packed.IsActive(first + i)) continue;
+    std::ranges::copy(stored.bytes().subspan(rank++ * size, size), &to[i * size]);
+  }
+}
+
+Result<void> AppendPacked(SafetensorsWriter& writer, const StoredTensor& tensor) {
+  const ChannelSlice slice = SliceOf(tensor.view.shape, tensor.view.dtype);
+  std::vector<std::byte> dense(slice.size_bytes());
+  std::vector<std::byte> in_file(slice.size_bytes());
+  const size_t elements = dense.size() / SizeBytes(tensor.view.dtype);
+  for (int64_t channel = 0; channel < tensor.view.shape[0]; ++channel) {
+    ExpandChannel(tensor.view, static_cast<size_t>(channel) * elements, dense);
+    SliceToFile(slice, dense, in_file);
+    THIMBLE_TRY(writer.Append(in_file));
+  }
+  return {};
+}
+
+// Reads what is active; numbers may have another type in the file.
+Result<void> ReadPacked(const SafetensorsReader& file, const TensorEntry& entry,
+                        const StoredTensor& tensor) {
+  const TensorView& view = tensor.view;
+  const ChannelSlice slice = SliceOf(view.shape, *entry.dtype);
+  std::vector<std::byte> in_file(slice.size_bytes());
+  std::vector<std::byte> dense(slice.size_bytes());
+  std::vector<float> numbers(dense.size() / SizeBytes(*entry.dtype));
+  const Numbers stored = NumbersOf(StoredNumbers(view));
+  size_t rank = 0;
+  for (int64_t channel = 0; channel < view.shape[0]; ++channel) {
+    THIMBLE_TRY(file.Read(entry, channel * static_cast<int64_t>(in_file.size()), in_file));
+    SliceFromFile(slice, in_file, dense);
+    DecodeNumbers({dense.data(), *entry.dtype}, numbers.size(), numbers.data());
+    size_t active = 0;
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const size_t element = static_cast<size_t>(channel) * numbers.size() + i;
+      if (view.packed.IsActive(element)) numbers[active++] = numbers[i];
+    }
+    EncodeNumbers(numbers.data(), active, stored + rank);
+    rank += active;
+  }
+  return {};
+}
+
 Result<void> AppendTensor(SafetensorsWriter& writer, const StoredTensor& tensor,
                           std::vector<std::byte>& buffer) {
+  if (tensor.view.is_packed()) return AppendPacked(writer, tensor);
   if (tensor.layout == FileLayout::kAsStored) return writer.Append(tensor.view.bytes());
   const ChannelSlice slice = SliceOf(tensor.view.shape, tensor.view.dtype);
   buffer.resize(slice.size_bytes());
@@ -40,6 +91,7 @@ Result<void> AppendTensor(SafetensorsWriter& writer, const StoredTensor& tensor,
 
 Result<void> ReadTensor(const SafetensorsReader& file, const TensorEntry& entry,
                         const StoredTensor& tensor, std::vector<std::byte>& buffer) {
+  if (tensor.view.is_packed()) return ReadPacked(file, entry, tensor);
   if (tensor.layout == FileLayout::kAsStored) return file.Read(entry, tensor.view.bytes());
   const ChannelSlice slice = SliceOf(tensor.view.shape, tensor.view.dtype);
   buffer.resize(slice.size_bytes());
@@ -152,7 +204,7 @@ Result<void> LoadTensors(const SafetensorsReader& file, std::span<const StoredTe
   if (rule != LoadRule::kAllowExtra) THIMBLE_TRY(CheckNoExtra(file, tensors));
   std::vector<std::byte> buffer;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const bool same = entries[i]->dtype == SpecOf(tensors[i]).dtype;
+    const bool same = entries[i]->dtype == SpecOf(tensors[i]).dtype || tensors[i].view.is_packed();
     THIMBLE_TRY(same ? ReadTensor(file, *entries[i], tensors[i], buffer)
                      : ReadConverted(file, *entries[i], tensors[i], buffer));
   }
@@ -169,10 +221,11 @@ std::string FindNotFinite(std::span<const StoredTensor> tensors) {
   std::array<float, kNumbersPerPiece> copy;
   for (const StoredTensor& tensor : tensors) {
     if (!IsNumber(tensor.view.dtype) && tensor.view.dtype != DType::kQ8) continue;
-    const auto elements = static_cast<size_t>(tensor.view.shape.elements());
+    const TensorView stored = StoredNumbers(tensor.view);
+    const auto elements = static_cast<size_t>(stored.shape.elements());
     for (size_t begin = 0; begin < elements; begin += copy.size()) {
       const size_t count = std::min(copy.size(), elements - begin);
-      const float* numbers = ReadNumbers(ConstNumbersOf(tensor.view) + begin, count, copy.data());
+      const float* numbers = ReadNumbers(ConstNumbersOf(stored) + begin, count, copy.data());
       const float* found =
           std::find_if_not(numbers, numbers + count, [](float x) { return std::isfinite(x); });
       if (found == numbers + count) continue;

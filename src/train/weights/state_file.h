@@ -16,7 +16,7 @@ namespace thimble {
 // A tensor in the arena, with its name and layout in files.
 struct StoredTensor {
   std::string name;
-  TensorView view;  // convolution weights are (O, KH, KW, I)
+  TensorView view;  // convolution weights are (O, KH, KW, I); packed ones are dense in files
   FileLayout layout = FileLayout::kAsStored;
 };
 

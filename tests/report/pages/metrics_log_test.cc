@@ -67,7 +67,7 @@ TEST(MetricsLog, WrongLinesAreNamed) {
   EXPECT_EQ(Refusal(good + "\n"), "line 2: expected a JSON object");
   EXPECT_EQ(Refusal(good + "{\"step\":4,\n"), "line 2: expected a JSON object");
   EXPECT_EQ(Refusal("[1]\n"), "line 1: expected a JSON object");
-  EXPECT_EQ(Refusal(std::string(4097, '[') + "\n"), "line 1: expected at most 4096 bytes");
+  EXPECT_EQ(Refusal(std::string(65537, '[') + "\n"), "line 1: expected at most 65536 bytes");
   EXPECT_EQ(Refusal("{\"loss\":2}\n"), "line 1: step: expected a whole number, 0 or more");
   EXPECT_EQ(Refusal("{\"step\":-1}\n"), "line 1: step: expected a whole number, 0 or more");
   EXPECT_EQ(Refusal("{\"step\":1e300}\n"), "line 1: step: expected a whole number, 0 or more");

@@ -11,7 +11,7 @@ class EvaluateRunTest : public FileFixture {
  protected:
   // Saves the random weights a run starts from.
   void SaveStart(const TinyRun& run) {
-    ASSERT_TRUE(SaveTensors(path_, PersistentTensors(*run.executor, false), {}).ok());
+    ASSERT_TRUE(SaveTensors(path_, PersistentTensors(*run.executor, TensorSet::kWeights), {}).ok());
   }
   Error Refusal(const TrainConfig& config, const std::string& part = "test") {
     const auto result = EvaluateWeights(config, path_, part, BuiltinOps());

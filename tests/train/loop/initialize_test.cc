@@ -90,8 +90,8 @@ TEST(Initialize, MomentumIsZero) {
 
 TEST(PersistentTensors, OnceEachWithOrWithoutState) {
   const TinyRun run;
-  const auto weights = PersistentTensors(*run.executor, false);
-  const auto all = PersistentTensors(*run.executor, true);
+  const auto weights = PersistentTensors(*run.executor, TensorSet::kWeights);
+  const auto all = PersistentTensors(*run.executor, TensorSet::kCheckpoint);
   std::set<std::string> names;
   for (const StoredTensor& tensor : all) {
     EXPECT_TRUE(names.insert(tensor.name).second) << tensor.name;
@@ -123,7 +123,7 @@ TEST(PersistentTensors, OnlyFiltersOfConvolutionsHaveTheLayoutOfPyTorch) {
     const auto executor = Executor::Create(program.program, BuiltinOps()).value();
     size_t filters = 0;
     bool found_offset = false;
-    for (const StoredTensor& tensor : PersistentTensors(*executor, /*with_state=*/true)) {
+    for (const StoredTensor& tensor : PersistentTensors(*executor, TensorSet::kCheckpoint)) {
       const bool is_filter = tensor.name.find("conv") != std::string::npos;
       EXPECT_EQ(tensor.layout == FileLayout::kOhwiToOihw, is_filter) << tensor.name;
       filters += is_filter ? 1 : 0;
@@ -139,7 +139,7 @@ TEST(PersistentTensors, TheLayoutIsTheSameInEveryProgram) {
   TrainConfig config = TinyConfig();
   config.microbatch = 2;
   const TinyRun parts(config);
-  for (const StoredTensor& tensor : PersistentTensors(*parts.executor, true)) {
+  for (const StoredTensor& tensor : PersistentTensors(*parts.executor, TensorSet::kCheckpoint)) {
     EXPECT_EQ(tensor.layout == FileLayout::kOhwiToOihw, tensor.view.shape.rank() == 4)
         << tensor.name;
   }
@@ -147,7 +147,7 @@ TEST(PersistentTensors, TheLayoutIsTheSameInEveryProgram) {
   const TrainingProgram program =
       MakeEvaluationProgram(run.config, SpecOf(run.data), 6, BuiltinOps()).value();
   const auto executor = Executor::Create(program.program, BuiltinOps()).value();
-  for (const StoredTensor& tensor : PersistentTensors(*executor, false)) {
+  for (const StoredTensor& tensor : PersistentTensors(*executor, TensorSet::kWeights)) {
     EXPECT_EQ(tensor.layout == FileLayout::kOhwiToOihw, tensor.view.shape.rank() == 4)
         << tensor.name;
   }
@@ -157,8 +157,8 @@ TEST(PersistentTensors, NoStateWithoutMomentum) {
   TrainConfig config = TinyConfig();
   config.optimizer.momentum = 0;
   const TinyRun run(config);
-  EXPECT_EQ(PersistentTensors(*run.executor, true).size(),
-            PersistentTensors(*run.executor, false).size());
+  EXPECT_EQ(PersistentTensors(*run.executor, TensorSet::kCheckpoint).size(),
+            PersistentTensors(*run.executor, TensorSet::kWeights).size());
 }
 
 TEST(InitializeDeathTest, RuleForAnUnknownTensor) {
@@ -178,11 +178,11 @@ TEST(Initialize, AccumulatorsAreZeroAndStayOutOfFiles) {
   }
   EXPECT_GT(accumulators, 0U);
   const TinyRun plain;
-  for (const bool with_state : {false, true}) {
-    const auto tensors = PersistentTensors(*run.executor, with_state);
+  for (const TensorSet set : {TensorSet::kWeights, TensorSet::kCheckpoint}) {
+    const auto tensors = PersistentTensors(*run.executor, set);
     std::set<std::string> names;
     for (const StoredTensor& tensor : tensors) names.insert(tensor.name);
-    for (const StoredTensor& tensor : PersistentTensors(*plain.executor, with_state)) {
+    for (const StoredTensor& tensor : PersistentTensors(*plain.executor, set)) {
       EXPECT_EQ(names.erase(tensor.name), 1U) << tensor.name;
     }
     EXPECT_TRUE(names.empty()) << *names.begin();

@@ -71,7 +71,7 @@ class QueueRun {
     } else {
       executor_ = Executor::Create(program_.program, BuiltinOps()).value();
     }
-    InitializeResidents(*executor_, program_.inits, config.seed);
+    InitializeResidents(*executor_, program_.inits, config.seed, program_.update.sparsity);
     InitializeLossScale(*executor_, program_.update);
     executor_->StoreResidents();
     queue_ = std::make_unique<StepQueue>(program_, batches_, *executor_, config.prefetch);

@@ -346,7 +346,7 @@ TEST_F(TrainerTest, DivergenceKeepsTheLastGoodCheckpoint) {
       << error.message;
   EXPECT_EQ(Checkpoint().step, 4);
   TinyRun run(config_);
-  const auto tensors = PersistentTensors(*run.executor, true);
+  const auto tensors = PersistentTensors(*run.executor, TensorSet::kCheckpoint);
   ASSERT_TRUE(LoadCheckpoint(CheckpointFolder(config_.out), "wrn-10-1", tensors).ok());
   EXPECT_EQ(FindNotFinite(tensors), "");
 }
@@ -411,7 +411,7 @@ TEST_F(TrainerTest, ACheckpointThatContradictsItself) {
   TinyRun run(config_);
   const std::string folder = CheckpointFolder(config_.out);
   const std::string path = CheckpointPath(folder);
-  const auto tensors = PersistentTensors(*run.executor, true);
+  const auto tensors = PersistentTensors(*run.executor, TensorSet::kCheckpoint);
   CheckpointInfo info = *LoadCheckpoint(folder, "wrn-10-1", tensors);
   info.step = 5;
   ASSERT_TRUE(SaveCheckpoint(folder, info, tensors).ok());

@@ -149,8 +149,8 @@ TEST_F(BudgetAdviceTest, SaysWhereNothingFits) {
   ExpectTrue(advice);
   EXPECT_THAT(ToString(advice), testing::StartsWith("none of the options tried fits; the smallest: "
                                                     "--microbatch 1 --precision fp16 "
-                                                    "--update-in-backward --recompute optimal "
-                                                    "--scratch 64KiB ("));
+                                                    "--update-in-backward --sparsity 0.8 "
+                                                    "--recompute optimal --scratch 64KiB ("));
 }
 
 TEST_F(BudgetAdviceTest, TrainingThatDoesNotFitIsRefusedWithAdvice) {

@@ -52,13 +52,15 @@ TEST_F(SavingsTest, AreTheArenasOfPlansWithAndWithout) {
 }
 
 // Leaves two levers to be offered.
-constexpr auto kMostLevers = {std::pair{"precision", "fp16"}, {"update-in-backward", "true"}};
+constexpr auto kMostLevers = {
+    std::pair{"precision", "fp16"}, {"update-in-backward", "true"}, {"sparsity", "0.8"}};
 
 TEST_F(SavingsTest, EachLeverIsOfferedOnce) {
   std::vector<std::string> names;
   for (const TechniqueSaving& offered : Find().offered) names.push_back(offered.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"--precision fp16", "--update-in-backward",
-                                             "--recompute blocks", "--scratch 64KiB"}));
+  EXPECT_EQ(names,
+            (std::vector<std::string>{"--precision fp16", "--update-in-backward", "--sparsity 0.8",
+                                      "--recompute blocks", "--scratch 64KiB"}));
 }
 
 TEST_F(SavingsTest, OffersComeOnTopOfThePlan) {
@@ -159,7 +161,7 @@ TEST_F(SavingsTest, WhatIsThereIsNotOffered) {
 TEST_F(SavingsTest, PartsAreOfferedForBatchesThatHaveThem) {
   config_.batch = 11;
   const Savings savings = Find();
-  ASSERT_EQ(savings.offered.size(), 5U);
+  ASSERT_EQ(savings.offered.size(), 6U);
   const TechniqueSaving& parts = savings.offered[0];
   EXPECT_EQ(parts.name, "--microbatch 10");
   EXPECT_EQ(parts.exactness, "lossy: batch-norm statistics per 6 samples");

@@ -1,0 +1,48 @@
+#include "thimble/program/sparsity/sparsity.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "thimble/program/techniques.h"
+
+namespace thimble {
+namespace {
+
+using testing::HasSubstr;
+
+UpdateSpec SparseSpecBy(const Technique& technique, const std::string& value) {
+  UpdateSpec update;
+  EXPECT_TRUE(technique.ChangeUpdate(value, /*in_parts=*/false, update).ok()) << value;
+  return update;
+}
+
+TEST(SparsityTechnique, LeversBecomeMembersOfTheSpec) {
+  EXPECT_EQ(SparseSpecBy(*MakeSparsity(), "0.75").sparsity.fraction, 0.75);
+  EXPECT_EQ(SparseSpecBy(*MakeSparseMethod(), "set").sparsity.method, "set");
+  EXPECT_EQ(SparseSpecBy(*MakeSparseLayers(), "a*,b").sparsity.layers, "a*,b");
+  EXPECT_EQ(SparseSpecBy(*MakeRewireEvery(), "30").sparsity.rewire_every, 30);
+}
+
+TEST(SparsityTechnique, RefusesWhatIsNoFraction) {
+  for (const char* value : {"1", "-0.1", "1.5", "nan", "inf", "", "0.5x", "half"}) {
+    const auto checked = FindLever("sparsity")->check(value);
+    ASSERT_FALSE(checked.ok()) << value;
+    EXPECT_THAT(checked.error().message, HasSubstr("expected a fraction")) << value;
+  }
+  EXPECT_TRUE(FindLever("sparsity")->check("0.999").ok());
+}
+
+TEST(SparsityTechnique, RefusesWhatIsNoNumberOfSteps) {
+  for (const char* value : {"0", "-1", "2.5", "often"}) {
+    EXPECT_FALSE(FindLever("rewire-every")->check(value).ok()) << value;
+  }
+}
+
+TEST(SparsityTechnique, IsLossyUnlessPlain) {
+  const Lever& lever = *FindLever("sparsity");
+  EXPECT_EQ(lever.exactness(Graph(), {.value = lever.plain}), "same-bits");
+  EXPECT_EQ(lever.exactness(Graph(), {.value = "0.8"}), "lossy");
+}
+
+}  // namespace
+}  // namespace thimble

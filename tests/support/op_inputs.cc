@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "thimble/base/philox.h"
 #include "thimble/ops/builtin_ops.h"
@@ -26,6 +27,29 @@ class Draws {
  private:
   RandomSource source_;
   uint32_t stream_;
+};
+
+// Streams of numbers of one seed. Each number depends only on seed, stream and element, and the
+// same ones are asked for again and again: by the storage types of a case, by its scales, and by
+// cases with the same seed.
+class DrawnNumbers {
+ public:
+  // draw(words) makes a number.
+  explicit DrawnNumbers(double (*draw)(const std::array<uint32_t, 4>& words)) : draw_(draw) {}
+
+  std::vector<double> First(size_t count, uint64_t seed, uint32_t stream) {
+    if (seed != seed_) streams_.clear();
+    seed_ = seed;
+    std::vector<double>& numbers = streams_[stream];
+    const Draws draws(seed, stream);
+    for (size_t i = numbers.size(); i < count; ++i) numbers.push_back(draw_(draws.Words(i)));
+    return {numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+
+ private:
+  double (*draw_)(const std::array<uint32_t, 4>& words);
+  uint64_t seed_ = 0;
+  std::map<uint32_t, std::vector<double>> streams_;
 };
 
 // The types of the ports; `number_index` counts ports with numbers.
@@ -114,17 +138,21 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
       continue;
     }
     const double offset = i == 0 ? op_case.first_input_offset : 0;
-    const Draws draws(op_case.seed, static_cast<uint32_t>(i));
-    for (size_t k = 0; k < static_cast<size_t>(op_case.inputs[i].elements()); ++k) {
-      const auto words = draws.Words(k);
-      if (dtype == DType::kI32) {
-        inputs[i].integers[k] = static_cast<int32_t>(UniformBelow(words[0], bound));
-      } else if (dtype == DType::kU8) {
-        inputs[i].bytes[k] = static_cast<uint8_t>(UniformBelow(words[0], bound));
-      } else {
-        const double number = Contains(op_case.positive_inputs, i)
-                                  ? 0.5 + static_cast<double>(UniformFloat(words[0]))
-                                  : offset + static_cast<double>(NormalFloat(words[0], words[1]));
+    const auto stream = static_cast<uint32_t>(i);
+    const auto count = static_cast<size_t>(op_case.inputs[i].elements());
+    const Draws draws(op_case.seed, stream);
+    const auto integer = [&](size_t k) { return UniformBelow(draws.Words(k)[0], bound); };
+    if (dtype == DType::kI32) {
+      for (size_t k = 0; k < count; ++k) inputs[i].integers[k] = static_cast<int32_t>(integer(k));
+    } else if (dtype == DType::kU8) {
+      for (size_t k = 0; k < count; ++k) inputs[i].bytes[k] = static_cast<uint8_t>(integer(k));
+    } else {
+      const bool positive = Contains(op_case.positive_inputs, i);
+      const auto numbers =
+          positive ? std::vector<double>() : RandomNormals(op_case.seed, stream, count);
+      for (size_t k = 0; k < count; ++k) {
+        const double number = positive ? 0.5 + static_cast<double>(UniformFloat(draws.Words(k)[0]))
+                                       : offset + numbers[k];
         inputs[i].numbers[k] = Stored(number * scale, prepared.input_types[i]);
       }
     }
@@ -133,23 +161,17 @@ std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, 
 }
 
 std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count) {
-  const Draws draws(seed, stream);
-  std::vector<double> numbers(count);
-  for (size_t i = 0; i < count; ++i) {
-    const auto words = draws.Words(i);
-    numbers[i] = static_cast<double>(NormalFloat(words[0], words[1]));
-  }
-  return numbers;
+  static DrawnNumbers normals(+[](const std::array<uint32_t, 4>& words) {
+    return static_cast<double>(NormalFloat(words[0], words[1]));
+  });
+  return normals.First(count, seed, stream);
 }
 
 std::vector<double> RandomUniforms(uint64_t seed, uint32_t stream, size_t count) {
-  const double width = 2 * std::sqrt(3.0);
-  const Draws draws(seed, stream);
-  std::vector<double> numbers(count);
-  for (size_t i = 0; i < count; ++i) {
-    numbers[i] = width * (static_cast<double>(UniformFloat(draws.Words(i)[0])) - 0.5);
-  }
-  return numbers;
+  static DrawnNumbers uniforms(+[](const std::array<uint32_t, 4>& words) {
+    return 2 * std::sqrt(3.0) * (static_cast<double>(UniformFloat(words[0])) - 0.5);
+  });
+  return uniforms.First(count, seed, stream);
 }
 
 double SumSize(const PreparedCase& prepared, size_t output) {

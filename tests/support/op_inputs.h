@@ -33,7 +33,7 @@ Attributes CompleteAttributes(const OpCase& op_case);
 // Random inputs, exact in their types; numbers are multiplied by `scale`.
 std::vector<ReferenceTensor<double>> RandomInputs(const PreparedCase& prepared, double scale);
 
-// Standard normal numbers of one seed and stream.
+// Standard normal numbers of one seed and stream. From one thread at a time, like all of these.
 std::vector<double> RandomNormals(uint64_t seed, uint32_t stream, size_t count);
 
 // Uniform numbers with mean 0 and variance 1.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <map>
 
 #include "thimble/device/cpu/thread_pool.h"
 #include "thimble/tensor/short_numbers.h"
@@ -13,12 +14,12 @@ namespace {
 template <class Short>
 std::vector<Short> Shortened(const std::vector<double>& numbers, Short (*shorten)(float)) {
   std::vector<Short> shortened;
+  shortened.reserve(numbers.size());
   for (const double number : numbers) shortened.push_back(shorten(static_cast<float>(number)));
   return shortened;
 }
 
 std::vector<std::byte> StoredBytes(const ReferenceTensor<double>& tensor, DType dtype) {
-  const std::vector<float> floats(tensor.numbers.begin(), tensor.numbers.end());
   const auto bytes_of = [](const auto& vector) {
     const auto* begin = reinterpret_cast<const std::byte*>(vector.data());
     return std::vector<std::byte>(begin, begin + vector.size() * sizeof(vector[0]));
@@ -26,7 +27,8 @@ std::vector<std::byte> StoredBytes(const ReferenceTensor<double>& tensor, DType 
   if (dtype == DType::kI32) return bytes_of(tensor.integers);
   if (dtype == DType::kF16) return bytes_of(Shortened(tensor.numbers, ToF16));
   if (dtype == DType::kBF16) return bytes_of(Shortened(tensor.numbers, ToBF16));
-  return dtype == DType::kU8 ? bytes_of(tensor.bytes) : bytes_of(floats);
+  if (dtype == DType::kU8) return bytes_of(tensor.bytes);
+  return bytes_of(std::vector<float>(tensor.numbers.begin(), tensor.numbers.end()));
 }
 
 bool SharesInput(const KernelRunOptions& options, size_t input) {
@@ -103,9 +105,15 @@ class CudaTwin {
   std::vector<CudaMemory> buffers_;
 };
 
+// Threads are started once for all runs: there are thousands of runs, and most are short.
+ThreadPool& PoolOf(int threads) {
+  static std::map<int, ThreadPool> pools;
+  return pools.try_emplace(threads, threads).first->second;
+}
+
 void RunOnDevice(const PreparedCase& prepared, const Kernel& kernel,
                  const KernelRunOptions& options, KernelMemory& memory) {
-  ThreadPool pool(options.threads);
+  ThreadPool& pool = PoolOf(options.threads);
   if (kernel.device == DeviceKind::kCpu) {
     kernel.run({memory.in, memory.out, prepared.attributes, memory.scratch.bytes(), pool});
     return;

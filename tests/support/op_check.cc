@@ -71,11 +71,11 @@ Expected ComputeExpected(const PreparedCase& prepared,
     }
   }
   for (size_t o = 0; o < squares.size(); ++o) {
+    const double sum_size = SumSize(prepared, o);
     for (size_t i = 0; i < squares[o].size(); ++i) {
       squares[o][i] = KernelTolerance(
           expected.outputs[o].numbers[i],
-          std::sqrt(squares[o][i]) / kFloatRounding + prepared.op_case.cancelled_size,
-          SumSize(prepared, o));
+          std::sqrt(squares[o][i]) / kFloatRounding + prepared.op_case.cancelled_size, sum_size);
     }
   }
   expected.tolerances = std::move(squares);

@@ -1,11 +1,14 @@
-// Calls one CPU kernel of an op on given views, dense or packed, with guarded scratch.
+// Calls one kernel of an op on given views, dense or packed, with guarded scratch. The views of a
+// CUDA kernel are in the GPU's memory (cuda_copies.h).
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "tests/support/cuda_memory.h"
 #include "tests/support/guarded_buffer.h"
 #include "thimble/device/cpu/numbers.h"
 #include "thimble/device/cpu/thread_pool.h"
@@ -37,6 +40,7 @@ class TestTensor {
     return numbers;
   }
   bool GuardsIntact() const { return buffer_.GuardsIntact(); }
+  std::span<std::byte> bytes_and_guards() { return buffer_.bytes_and_guards(); }
 
  private:
   Shape shape_;
@@ -83,7 +87,16 @@ inline void CallKernel(const KernelCallSpec& spec, const KernelLimits& limits) {
   ASSERT_EQ(kernel->declines(call), "");
   GuardedBuffer scratch(kernel->scratch_bytes(call, limits));
   ThreadPool pool(limits.threads);
-  kernel->run({spec.inputs, spec.outputs, attributes, scratch.bytes(), pool});
+  if (kernel->device == DeviceKind::kCuda) {
+    const CudaMemory copy(scratch.bytes_and_guards());
+    const std::span own(copy.data() + GuardedBuffer::kGuardBytes, scratch.bytes().size());
+    RunOnCuda(CudaLaunch::kGraph, [&](CUstream_st* stream) {
+      kernel->run({spec.inputs, spec.outputs, attributes, own, pool, stream});
+    });
+    copy.CopyTo(scratch.bytes_and_guards());
+  } else {
+    kernel->run({spec.inputs, spec.outputs, attributes, scratch.bytes(), pool});
+  }
   EXPECT_TRUE(scratch.GuardsIntact()) << spec.kernel << " wrote outside its scratch";
   EXPECT_TRUE(scratch.LastWordWritten()) << spec.kernel << " left the end of its scratch";
 }

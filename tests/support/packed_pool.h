@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "tests/support/guarded_buffer.h"
@@ -39,10 +40,13 @@ class TestPattern {
     CountStarts();
   }
 
-  PackedPlace Place(size_t tensor) const {
-    return PackedPlaceIn(words_.data(), blocks_, first_blocks_[tensor], elements_[tensor],
+  PackedPlace Place(size_t tensor) const { return PlaceIn(words_.data(), tensor); }
+  // The same in a copy of the pattern.
+  PackedPlace PlaceIn(const void* copy, size_t tensor) const {
+    return PackedPlaceIn(copy, blocks_, first_blocks_[tensor], elements_[tensor],
                          static_cast<int64_t>(tensor));
   }
+  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(words_)); }
   int64_t active() const { return words_.back(); }
   int64_t tensors() const { return static_cast<int64_t>(elements_.size()); }
 
@@ -101,6 +105,8 @@ class TestPool {
   TensorView View(size_t tensor, const Shape& shape) {
     return {buffer_.data(), dtype_, shape, pattern_.Place(tensor)};
   }
+  const TestPattern& pattern() const { return pattern_; }
+  std::span<std::byte> bytes_and_guards() { return buffer_.bytes_and_guards(); }
   // Stores the active ones of a tensor's elements, and reads them again.
   void Store(size_t tensor, const Shape& shape, const std::vector<float>& dense) {
     const std::vector<float> packed = pattern_.Packed(tensor, dense);

@@ -16,6 +16,7 @@ struct AccumulateCpu {
 // The tensors of consecutive steps in one launch.
 struct AccumulateCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };

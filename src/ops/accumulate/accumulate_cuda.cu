@@ -7,6 +7,7 @@
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/accumulate/accumulate.h"
 #include "thimble/ops/accumulate/accumulate_tensors.h"
+#include "thimble/tensor/packed.h"
 
 namespace thimble {
 namespace {
@@ -38,11 +39,24 @@ __device__ void AccumulateFourOfAnyType(const AccumulateTensor& tensor, bool fir
   AccumulateFour<AnyNumber>(tensor, first, i);
 }
 
+// The arrays of the elements that are stored.
+__device__ AccumulateTensor StoredArrays(AccumulateTensor tensor) {
+  if (tensor.starts == nullptr) return tensor;
+  const PackedPlace place{nullptr, tensor.starts, tensor.blocks};
+  const auto before = static_cast<int64_t>(place.begin());
+  tensor.sum = As<AnyNumber>(tensor.sum) + before;
+  tensor.x = As<AnyNumber>(tensor.x) + before;
+  tensor.next = As<AnyNumber>(tensor.next) + before;
+  const int64_t rest = static_cast<int64_t>(place.count()) - tensor.begin;
+  tensor.elements = static_cast<int>(min(int64_t{tensor.elements}, max(int64_t{0}, rest)));
+  return tensor;
+}
+
 __global__ void __launch_bounds__(kAccumulateThreads)
     AccumulateKernel(const __grid_constant__ AccumulateTensors tensors) {
   WaitForKernelsBefore();
   const int block = static_cast<int>(blockIdx.x);
-  const AccumulateTensor tensor = tensors.tensors[tensors.Find(block)];
+  const AccumulateTensor tensor = StoredArrays(tensors.tensors[tensors.Find(block)]);
   const bool first = *tensors.seen == 0;
   const int first_element = (block - tensor.first_block) * kAccumulateBlockElements;
   const int i = first_element + 4 * static_cast<int>(threadIdx.x);
@@ -65,6 +79,9 @@ AccumulateTensor PieceOf(const KernelCall& call, int64_t begin, int64_t end) {
   tensor.x = ConstNumbersOf(call.inputs[1]) + begin;
   tensor.next = NumbersOf(call.outputs[0]) + begin;
   tensor.elements = static_cast<int>(end - begin);
+  tensor.starts = call.outputs[0].packed.starts;
+  tensor.blocks = static_cast<int>(call.outputs[0].packed.blocks);
+  tensor.begin = begin;
   return tensor;
 }
 

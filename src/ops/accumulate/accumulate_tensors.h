@@ -8,13 +8,18 @@
 
 namespace thimble {
 
-// Arrays: (elements). `next` may be `sum`.
+// Arrays: (elements). `next` may be `sum`. If they are packed (tensor/packed.h), they are advanced
+// by as many elements as if they were dense from the beginning of their pools on.
 struct AccumulateTensor {
   ConstNumbers sum = {};
   ConstNumbers x = {};
   Numbers next = {};
   int elements = 0;
   int first_block = 0;  // first block that works on it; set by Add
+  // If the arrays are packed, on the device: how many elements are active before each block.
+  const uint32_t* starts = nullptr;
+  int blocks = 0;
+  int64_t begin = 0;  // of a split tensor: the piece's first element
 
   constexpr bool all_have(DType type) const {
     return sum.type == type && x.type == type && next.type == type;

@@ -26,6 +26,7 @@ struct CheckGradientsCpu {
 
 struct CheckGradientsCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };

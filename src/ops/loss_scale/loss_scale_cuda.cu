@@ -6,6 +6,7 @@
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/loss_scale/loss_scale.h"
+#include "thimble/tensor/packed.h"
 
 namespace thimble {
 namespace {
@@ -17,6 +18,7 @@ struct CheckedGradient {
   const void* data = nullptr;
   int64_t elements = 0;
   int64_t first_block = 0;
+  const uint32_t* starts = nullptr;  // of a packed gradient, on the device
   DType type = DType::kF32;
 };
 
@@ -31,8 +33,15 @@ static_assert(sizeof(CheckedGradients) <= 4096);
 
 int64_t CheckBlocks(int64_t elements) { return (elements + kCheckElements - 1) / kCheckElements; }
 
+// Elements [begin, end), or those of a packed gradient's numbers.
 template <class Stored>
-__device__ double SquaresOf(const Stored* numbers, int64_t begin, int64_t end) {
+__device__ double SquaresOf(const CheckedGradient& gradient, int64_t begin, int64_t end) {
+  const auto* numbers = static_cast<const Stored*>(gradient.data);
+  if (gradient.starts != nullptr) {
+    const PackedPlace place{nullptr, gradient.starts, PatternBlocks(gradient.elements)};
+    numbers += place.begin();
+    end = min(end, static_cast<int64_t>(place.count()));
+  }
   double sum = 0;
   for (int64_t i = begin + threadIdx.x; i < end; i += kCheckThreads) {
     const double number = LoadNumber(numbers + i);
@@ -67,13 +76,13 @@ __global__ void __launch_bounds__(kCheckThreads)
   double sum = 0;
   switch (gradient.type) {
     case DType::kF16:
-      sum = SquaresOf(static_cast<const F16*>(gradient.data), begin, end);
+      sum = SquaresOf<F16>(gradient, begin, end);
       break;
     case DType::kBF16:
-      sum = SquaresOf(static_cast<const BF16*>(gradient.data), begin, end);
+      sum = SquaresOf<BF16>(gradient, begin, end);
       break;
     default:
-      sum = SquaresOf(static_cast<const float*>(gradient.data), begin, end);
+      sum = SquaresOf<float>(gradient, begin, end);
   }
   sum = SumOverThreads(sum);
   if (threadIdx.x == 0) sums[block] = sum;
@@ -131,7 +140,7 @@ void CheckGradientsCuda::Run(const KernelCall& call) {
     if (elements == 0) continue;
     if (list.num_gradients == kMaxGradients) launch();
     list.gradients[list.num_gradients++] = {gradient.data, elements, list.num_blocks,
-                                            gradient.dtype};
+                                            gradient.packed.starts, gradient.dtype};
     list.num_blocks += CheckBlocks(elements);
   }
   launch();

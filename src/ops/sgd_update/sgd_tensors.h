@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <type_traits>
 
 #include "thimble/tensor/dtype.h"
 
@@ -44,6 +45,15 @@ struct SgdTensor {
   int first_block = 0;  // first block that works on it; set by Add
 };
 
+// Arrays whose active elements are stored (tensor/packed.h): `elements` counts all, active or not,
+// and the arrays are advanced by as many as if they were dense from the beginning of their pools
+// on.
+struct PackedSgdTensor : SgdTensor {
+  const uint32_t* starts = nullptr;  // on the device: of the tensor's blocks
+  int blocks = 0;
+  int index = 0;  // among the tensors of the pools
+};
+
 inline constexpr int kSgdThreads = 256;
 // Each thread works on four elements at once, several times: finding the tensor takes as long as
 // the work on a few elements. A multiple of the blocks of q8.
@@ -51,16 +61,22 @@ inline constexpr int kSgdPasses = 2;
 inline constexpr int kSgdBlockElements = kSgdPasses * 4 * kSgdThreads;
 // All 80 tensors of a wrn-28-2, within the 4 KiB of kernel arguments that every GPU supports.
 inline constexpr int kMaxSgdTensors = 80;
+// All its convolutions, likewise.
+inline constexpr int kMaxPackedSgdTensors = 60;
 
-struct SgdTensors {
-  SgdTensor tensors[kMaxSgdTensors];
-  uint16_t streams[kMaxSgdTensors];
+template <class Tensor, int kMax_>
+struct SgdTensorList {
+  static constexpr int kMax = kMax_;
+  static constexpr bool kPacked = std::is_same_v<Tensor, PackedSgdTensor>;
+
+  Tensor tensors[kMax];
+  uint16_t streams[kMax];
   SgdSettings settings;
   int num_tensors = 0;
   int num_blocks = 0;
 
   // Requires space in the list. Ignores empty tensors.
-  constexpr void Add(SgdTensor tensor, uint16_t stream = 0) {
+  constexpr void Add(Tensor tensor, uint16_t stream = 0) {
     if (tensor.elements == 0) return;
     tensor.first_block = num_blocks;
     num_blocks += (tensor.elements - 1) / kSgdBlockElements + 1;
@@ -84,6 +100,8 @@ struct SgdTensors {
   }
 };
 
-static_assert(sizeof(SgdTensors) <= 4096);
+using SgdTensors = SgdTensorList<SgdTensor, kMaxSgdTensors>;
+using PackedSgdTensors = SgdTensorList<PackedSgdTensor, kMaxPackedSgdTensors>;
+static_assert(sizeof(SgdTensors) <= 4096 && sizeof(PackedSgdTensors) <= 4096);
 
 }  // namespace thimble

@@ -81,26 +81,31 @@ struct SgdApplyFeedbackCpu {
 // All tensors of a network in one launch.
 struct SgdUpdateCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };
 struct SgdUpdatePlainCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };
 struct SgdGatherCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };
 struct SgdApplyCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };
 struct SgdApplyFeedbackCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);
 };

@@ -8,6 +8,7 @@
 #include "thimble/ops/sgd_update/sgd_numbers.cuh"
 #include "thimble/ops/sgd_update/sgd_tensors.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
+#include "thimble/tensor/packed.h"
 
 namespace thimble {
 namespace {
@@ -64,12 +65,36 @@ __device__ SgdNow ReadNow(const SgdSettings& settings) {
 struct SgdPlace {
   int tensor, first;
 
-  __device__ explicit SgdPlace(const SgdTensors& tensors)
+  template <class List>
+  __device__ explicit SgdPlace(const List& tensors)
       : tensor(tensors.Find(static_cast<int>(blockIdx.x))),
         first((static_cast<int>(blockIdx.x) - tensors.tensors[tensor].first_block) *
                   kSgdBlockElements +
               4 * static_cast<int>(threadIdx.x)) {}
 };
+
+// The arrays of the elements that are stored.
+__device__ SgdTensor StoredArrays(const SgdSettings& /*settings*/, const SgdTensor& tensor) {
+  return tensor;
+}
+__device__ SgdTensor StoredArrays(const SgdSettings& settings, const PackedSgdTensor& tensor) {
+  const PackedPlace place{nullptr, tensor.starts, tensor.blocks, tensor.index};
+  const auto moved = [&](auto* array, DType type) {
+    using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(array)>>,
+                                    const std::byte, std::byte>;
+    return array == nullptr ? nullptr : static_cast<Byte*>(array) + place.OffsetBytes(type);
+  };
+  SgdTensor stored = tensor;
+  stored.weight = moved(tensor.weight, settings.weight_type);
+  stored.gradient = moved(tensor.gradient, settings.gradient_type);
+  stored.momentum = moved(tensor.momentum, settings.momentum_type);
+  stored.next_weight = moved(tensor.next_weight, settings.next_weight_type);
+  stored.next_momentum = moved(tensor.next_momentum, settings.next_momentum_type);
+  // Of a split tensor: those of its piece.
+  const auto rest = static_cast<int64_t>(place.count()) - int64_t{4} * settings.first_draw;
+  stored.elements = static_cast<int>(min(int64_t{tensor.elements}, max(int64_t{0}, rest)));
+  return stored;
+}
 
 // All numbers are f32: nothing is rounded.
 template <SgdOp kOp>
@@ -164,12 +189,13 @@ __device__ void UpdateFour(const SgdSettings& settings, const SgdNow& now, const
   }
 }
 
-template <SgdOp kOp, class Storage>
-__global__ void __launch_bounds__(kSgdThreads)
-    SgdKernel(const __grid_constant__ SgdTensors tensors) {
+template <SgdOp kOp, class Storage, class List>
+__global__ void __launch_bounds__(kSgdThreads) SgdKernel(const __grid_constant__ List tensors) {
   WaitForKernelsBefore();
   const SgdPlace place(tensors);
-  const SgdTensor tensor = tensors.tensors[place.tensor];
+  const SgdTensor tensor = StoredArrays(tensors.settings, tensors.tensors[place.tensor]);
+  // Blocks are launched for all elements of a packed tensor, of which only some are stored.
+  if (List::kPacked && place.first - 4 * static_cast<int>(threadIdx.x) >= tensor.elements) return;
   const SgdSettings settings = WithTypes<Storage>(tensors.settings);
   const SgdNow now = ReadNow<kOp>(settings);
   const uint32_t stream = settings.streams_from + tensors.streams[place.tensor];
@@ -282,8 +308,16 @@ SgdTensor SgdPiece(const KernelCall& call, int64_t begin, int64_t end) {
   return tensor;
 }
 
+// The tensor of a call as a list takes it.
+void SetPlace(const TensorView& /*weight*/, SgdTensor& /*tensor*/) {}
+void SetPlace(const TensorView& weight, PackedSgdTensor& tensor) {
+  tensor.starts = weight.packed.starts;
+  tensor.blocks = static_cast<int>(weight.packed.blocks);
+  tensor.index = static_cast<int>(weight.packed.tensor);
+}
+
 // Collects tensors and launches whenever the list is full.
-template <SgdOp kOp>
+template <SgdOp kOp, class List>
 class SgdLauncher {
  public:
   SgdLauncher(cudaStream_t stream, const SgdSettings& settings) : stream_(stream) {
@@ -293,18 +327,23 @@ class SgdLauncher {
     const int64_t elements = call.out_shape(0).elements();
     for (int64_t begin = 0; begin < elements; begin += kMaxSgdElements) {
       const auto first_draw = static_cast<uint32_t>(begin / 4);
-      if (tensors_.num_tensors == kMaxSgdTensors || first_draw != tensors_.settings.first_draw) {
+      if (tensors_.num_tensors == List::kMax || first_draw != tensors_.settings.first_draw) {
         Launch();
         tensors_.settings.first_draw = first_draw;
       }
-      tensors_.Add(SgdPiece<kOp>(call, begin, std::min(elements, begin + kMaxSgdElements)),
-                   static_cast<uint16_t>(call.attributes.Int("stream") & 0xFFFF));
+      std::remove_all_extents_t<decltype(List::tensors)> tensor{
+          SgdPiece<kOp>(call, begin, std::min(elements, begin + kMaxSgdElements))};
+      SetPlace(call.inputs[0], tensor);
+      tensors_.Add(tensor, static_cast<uint16_t>(call.attributes.Int("stream") & 0xFFFF));
     }
   }
   void Launch() {
     if (tensors_.num_blocks == 0) return;
     const auto blocks = static_cast<unsigned>(tensors_.num_blocks);
-    if (AreAll<kOp>(DType::kF32, tensors_.settings)) {
+    if constexpr (List::kPacked) {
+      // Few numbers: a kernel for each type would take more time to compile than it saves.
+      SgdKernel<kOp, AnyNumber><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+    } else if (AreAll<kOp>(DType::kF32, tensors_.settings)) {
       SgdFloatKernel<kOp><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
     } else if (AreAll<kOp>(DType::kF16, tensors_.settings)) {
       SgdKernel<kOp, F16><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
@@ -319,11 +358,11 @@ class SgdLauncher {
 
  private:
   cudaStream_t stream_;
-  SgdTensors tensors_;
+  List tensors_;
 };
 
-// One launch for all calls with equal settings. Their order does not matter: no call accesses
-// memory that another writes.
+// One launch for all calls with equal settings, and one for those with packed tensors. Their order
+// does not matter: no call accesses memory that another writes.
 template <SgdOp kOp>
 void UpdateAll(std::span<const KernelCall> calls) {
   for (size_t first = 0; first < calls.size(); ++first) {
@@ -333,11 +372,14 @@ void UpdateAll(std::span<const KernelCall> calls) {
     };
     const auto before = calls.first(first);
     if (std::any_of(before.begin(), before.end(), is_alike)) continue;
-    SgdLauncher<kOp> launcher(calls[first].stream, settings);
+    SgdLauncher<kOp, SgdTensors> dense(calls[first].stream, settings);
+    SgdLauncher<kOp, PackedSgdTensors> packed(calls[first].stream, settings);
     for (const KernelCall& call : calls.subspan(first)) {
-      if (is_alike(call)) launcher.Add(call);
+      if (!is_alike(call)) continue;
+      call.inputs[0].is_packed() ? packed.Add(call) : dense.Add(call);
     }
-    launcher.Launch();
+    dense.Launch();
+    packed.Launch();
   }
 }
 

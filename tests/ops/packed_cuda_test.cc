@@ -251,5 +251,133 @@ TEST(CudaPacked, ChecksTheGradientsThatAreActive) {
   }
 }
 
+// ---- Convolutions
+
+struct CudaConvolution {
+  int64_t batch, height, width, channels, out_channels, kernel, stride;
+
+  int64_t padding() const { return kernel / 2; }
+  Shape x() const { return {batch, height, width, channels}; }
+  Shape w() const { return {out_channels, kernel, kernel, channels}; }
+  Shape dy() const {
+    return {batch, (height + 2 * padding() - kernel) / stride + 1,
+            (width + 2 * padding() - kernel) / stride + 1, out_channels};
+  }
+  Attributes attributes() const {
+    return {{"stride", stride}, {"padding", padding()},    {"height", height},
+            {"width", width},   {"kernel_height", kernel}, {"kernel_width", kernel}};
+  }
+};
+
+const std::vector<CudaConvolution> kCudaConvolutions = {
+    {2, 5, 7, 3, 16, 3, 1},       // the stem
+    {2, 6, 5, 7, 17, 3, 2},       // odd numbers of channels
+    {2, 8, 8, 36, 12, 1, 2},      // a shortcut; whole groups of floats, not of 16 bits
+    {3, 16, 16, 16, 32, 3, 1},    // more than 16 result channels
+    {2, 18, 18, 32, 48, 3, 2},    // a stride
+    {1, 6, 6, 104, 72, 3, 1},     // several parts of channels
+    {2, 32, 32, 32, 32, 3, 1},    // layers of wrn-28-2, and larger
+    {100, 8, 8, 128, 128, 3, 1},  // large tiles
+    {130, 16, 16, 64, 64, 3, 1},  // the same, wide
+    {4, 8, 8, 160, 320, 3, 2},    // wide kernels, if the weights are dense
+    {1, 4, 4, 8, 8, 5, 1},        // a kernel that only some support
+};
+
+struct CudaSetting {
+  std::string_view kernel;
+  DType images, weights;
+};
+constexpr CudaSetting kCudaSettings[] = {
+    {"Short", DType::kF16, DType::kF16},  {"Short", DType::kBF16, DType::kBF16},
+    {"Mixed", DType::kBF16, DType::kF32}, {"Tf32", DType::kF32, DType::kF32},
+    {"Tf32", DType::kF32, DType::kBF16},  {"Fp32", DType::kF32, DType::kF32},
+    {"Plain", DType::kF32, DType::kF32},  {"Plain", DType::kF16, DType::kF32},
+};
+
+bool CudaKernelTakes(const std::string& op_name, const std::string& name,
+                     const KernelCallSpec& spec, bool has_packed) {
+  const OpDef& op = BuiltinOps().Get(op_name);
+  Attributes attributes = op.default_attributes();
+  for (const auto& [key, value] : spec.attributes.entries()) {
+    if (attributes.Find(key) != nullptr) attributes.Set(key, value);
+  }
+  std::vector<Shape> in_shapes, out_shapes;
+  std::vector<DType> in_types, out_types;
+  for (const TensorView& view : spec.inputs) {
+    in_shapes.push_back(view.shape);
+    in_types.push_back(view.dtype);
+  }
+  for (const TensorView& view : spec.outputs) {
+    out_shapes.push_back(view.shape);
+    out_types.push_back(view.dtype);
+  }
+  for (const Kernel& kernel : op.kernels()) {
+    if (kernel.name != name) continue;
+    return kernel.declines({in_shapes, out_shapes, attributes, in_types, out_types, has_packed})
+        .empty();
+  }
+  return false;
+}
+
+bool SameWithin(TestTensor& a, TestTensor& b, float tolerance) {
+  const std::vector<float> actual = a.Numbers();
+  const std::vector<float> expected = b.Numbers();
+  for (size_t i = 0; i < actual.size(); ++i) {
+    if (!(std::abs(actual[i] - expected[i]) <= tolerance)) return false;
+  }
+  return true;
+}
+
+// One convolution with dense and with packed weights at input `weight` of the op. The same kernel
+// gives the same bits, unless dense weights have another one (wide): then nearly.
+void CheckCudaReading(const std::string& op, const std::string& kernel, const CudaConvolution& c,
+                      std::vector<TestTensor*> inputs, size_t weight, DType weight_type,
+                      const Shape& out_shape, DType out_type, double density) {
+  const TestPattern pattern = CudaTestPattern(c.w(), density);
+  const std::vector<float> weights = CudaTestNumbers(c.w(), /*stream=*/9, 0.1);
+  TestTensor masked(c.w(), weight_type, pattern.Masked(kCudaTensor, weights));
+  TestPool pool(pattern, weight_type);
+  pool.Store(kCudaTensor, c.w(), weights);
+  TestTensor expected(out_shape, out_type);
+  TestTensor actual(out_shape, out_type);
+  CudaCopies copies;
+  KernelCallSpec spec{op, kernel, {}, {copies.View(expected)}, c.attributes()};
+  for (size_t i = 0, next = 0; i < inputs.size() + 1; ++i) {
+    spec.inputs.push_back(i == weight ? copies.View(masked) : copies.View(*inputs[next++]));
+  }
+  if (!CudaKernelTakes(op, kernel, spec, false)) return;
+  CallKernel(spec, {});
+  spec.inputs[weight] = copies.View(pool, kCudaTensor, c.w());
+  spec.outputs = {copies.View(actual)};
+  CallKernel(spec, {});
+  copies.Return();
+  const bool exact = c.channels < 64 || kernel.find("Short") == std::string::npos;
+  const float unit = out_type == DType::kBF16 ? 0x1p-7F : 0x1p-10F;
+  const float tolerance = exact ? 0.0F : unit * std::sqrt(static_cast<float>(c.channels * 9));
+  EXPECT_TRUE(SameWithin(actual, expected, tolerance))
+      << kernel << ", images in " << Name(out_type) << ", weights " << ToString(c.w()) << " in "
+      << Name(weight_type) << ", density " << density;
+  EXPECT_TRUE(actual.GuardsIntact());
+  EXPECT_TRUE(pool.OthersIntact(kCudaTensor, c.w()));
+}
+
+TEST(CudaPacked, ConvolutionsReadTheWeightsThatAreActive) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  for (const CudaConvolution& c : kCudaConvolutions) {
+    for (const auto& [name, images, weights] : kCudaSettings) {
+      TestTensor x(c.x(), images, CudaTestNumbers(c.x(), 1));
+      TestTensor dy(c.dy(), images, CudaTestNumbers(c.dy(), 2));
+      const auto kernel = [&](const char* op) { return op + std::string(name) + "Cuda"; };
+      for (const double density : kCudaDensities) {
+        CheckCudaReading("conv2d", kernel("Conv2d"), c, {&x}, 1, weights, c.dy(), images, density);
+        CheckCudaReading("conv2d_add", kernel("Conv2dAdd"), c, {&x, &dy}, 1, weights, c.dy(),
+                         images, density);
+        CheckCudaReading("conv2d_grad_input", kernel("Conv2dGradInput"), c, {&dy}, 0, weights,
+                         c.x(), images, density);
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thimble

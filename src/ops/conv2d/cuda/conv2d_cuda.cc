@@ -202,6 +202,7 @@ void RunForward(const KernelCall& call, Math math) {
   LaunchTapConvolution(call.stream, *taps, math,
                        {.source = ConstNumbersOf(call.inputs[0]),
                         .weights = ConstNumbersOf(call.inputs[1]),
+                        .packed = call.inputs[1].packed,
                         .other = Other(call),
                         .result = NumbersOf(call.outputs[0])});
 }
@@ -211,6 +212,7 @@ void RunGradInput(const KernelCall& call, Math math) {
   LaunchTapConvolution(call.stream, *taps, math,
                        {.source = ConstNumbersOf(call.inputs[1]),
                         .weights = ConstNumbersOf(call.inputs[0]),
+                        .packed = call.inputs[0].packed,
                         .other = {},
                         .result = NumbersOf(call.outputs[0])});
 }
@@ -268,8 +270,8 @@ std::string_view Conv2dPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dPlainCuda::Run(const KernelCall& call) {
   LaunchPlainForward(call.stream, Plain(Running(call, Conv2dGeometryOf)),
-                     ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]), Other(call),
-                     NumbersOf(call.outputs[0]));
+                     ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]),
+                     call.inputs[1].packed, Other(call), NumbersOf(call.outputs[0]));
 }
 
 std::string_view Conv2dGradInputShortCuda::Declines(const OpCall& call) {
@@ -299,8 +301,8 @@ std::string_view Conv2dGradInputPlainCuda::Declines(const OpCall& call) {
 }
 void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradInput(call.stream, Plain(Running(call, Conv2dGradInputGeometryOf)),
-                       ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]),
-                       NumbersOf(call.outputs[0]));
+                       ConstNumbersOf(call.inputs[0]), call.inputs[0].packed,
+                       ConstNumbersOf(call.inputs[1]), NumbersOf(call.outputs[0]));
 }
 
 std::string_view Conv2dGradWeightShortCuda::Declines(const OpCall& call) {

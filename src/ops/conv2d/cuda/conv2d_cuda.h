@@ -19,6 +19,7 @@ inline constexpr std::string_view kFp32Option = "fp32";
 
 struct Conv2dShortCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static constexpr double kRounding = kShortRounding;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
@@ -29,17 +30,20 @@ struct Conv2dMixedCuda : Conv2dShortCuda {
 };
 struct Conv2dTf32Cuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dFp32Cuda {
+  static constexpr bool kTakesPacked = true;  // w
   static constexpr std::string_view kOption = kFp32Option;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dPlainCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
@@ -57,6 +61,7 @@ struct Conv2dAddPlainFp32Cuda : Conv2dPlainFp32Cuda {};
 
 struct Conv2dGradInputShortCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static constexpr double kRounding = kShortRounding;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
@@ -67,17 +72,20 @@ struct Conv2dGradInputMixedCuda : Conv2dGradInputShortCuda {
 };
 struct Conv2dGradInputTf32Cuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradInputFp32Cuda {
+  static constexpr bool kTakesPacked = true;  // w
   static constexpr std::string_view kOption = kFp32Option;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradInputPlainCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // w
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };

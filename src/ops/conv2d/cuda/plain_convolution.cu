@@ -3,16 +3,30 @@
 #include "thimble/device/cuda/elements.cuh"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
+#include "thimble/device/cuda/packed.cuh"
 #include "thimble/ops/conv2d/cuda/plain_convolution.h"
 
 namespace thimble {
 namespace {
 
-// Storage is float, or AnyNumber for any mix of types.
+// Weights by their index.
 template <class Storage>
+struct DenseWeights {
+  InNumbers<Storage> numbers;
+  __device__ float operator[](int64_t i) const { return LoadNumber(numbers + i); }
+};
+struct PackedWeights {
+  ConstNumbers pool;
+  PackedPlace packed;
+  __device__ float operator[](int64_t i) const { return LoadElement(packed, pool, i); }
+};
+
+// Storage is float, or AnyNumber for any mix of types.
+template <class Storage, class Weights>
 struct ForwardElement {
   PlainConvolution c;
-  InNumbers<Storage> x, w, other;
+  InNumbers<Storage> x, other;
+  Weights w;
   bool adds;
   OutNumbers<Storage> y;
 
@@ -31,7 +45,7 @@ struct ForwardElement {
         if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
         const int64_t from = ((image * c.height + row) * c.width + column) * c.channels;
         for (int k = 0; k < c.channels; ++k) {
-          sum = fmaf(LoadNumber(x + from + k), LoadNumber(w + weight + k), sum);
+          sum = fmaf(LoadNumber(x + from + k), w[weight + k], sum);
         }
       }
     }
@@ -39,10 +53,11 @@ struct ForwardElement {
   }
 };
 
-template <class Storage>
+template <class Storage, class Weights>
 struct GradInputElement {
   PlainConvolution c;
-  InNumbers<Storage> w, dy;
+  InNumbers<Storage> dy;
+  Weights w;
   OutNumbers<Storage> dx;
 
   __device__ void operator()(int64_t i) const {
@@ -65,7 +80,7 @@ struct GradInputElement {
             ((image * c.out_height + out_row) * c.out_width + out_column) * c.out_channels;
         const int64_t weight = (kh * c.kernel_width + kw) * c.channels + channel;
         for (int o = 0; o < c.out_channels; ++o) {
-          sum = fmaf(LoadNumber(dy + from + o), LoadNumber(w + weight + o * window), sum);
+          sum = fmaf(LoadNumber(dy + from + o), w[weight + o * window], sum);
         }
       }
     }
@@ -112,21 +127,31 @@ __global__ void __launch_bounds__(kStrands)
 }  // namespace
 
 void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& x,
-                        const ConstNumbers& w, const ConstNumbers& other, const Numbers& y) {
+                        const ConstNumbers& w, const PackedPlace& packed, const ConstNumbers& other,
+                        const Numbers& y) {
   const bool adds = other.data != nullptr;
-  const auto launch = [&]<class Storage>(Storage) {
+  const auto launch_with = [&]<class Storage, class Weights>(Storage, const Weights& weights) {
     LaunchElements(stream, int64_t{c.batch} * c.out_height * c.out_width * c.out_channels,
-                   ForwardElement<Storage>{c, As<Storage>(x), As<Storage>(w), As<Storage>(other),
-                                           adds, As<Storage>(y)});
+                   ForwardElement<Storage, Weights>{c, As<Storage>(x), As<Storage>(other), weights,
+                                                    adds, As<Storage>(y)});
+  };
+  if (packed.is_packed()) return launch_with(AnyNumber{}, PackedWeights{w, packed});
+  const auto launch = [&]<class Storage>(Storage storage) {
+    launch_with(storage, DenseWeights<Storage>{As<Storage>(w)});
   };
   WithFloatsOrAny(std::array{x.type, w.type, adds ? other.type : x.type, y.type}, launch);
 }
 
 void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& w,
-                          const ConstNumbers& dy, const Numbers& dx) {
-  const auto launch = [&]<class Storage>(Storage) {
-    LaunchElements(stream, int64_t{c.batch} * c.height * c.width * c.channels,
-                   GradInputElement<Storage>{c, As<Storage>(w), As<Storage>(dy), As<Storage>(dx)});
+                          const PackedPlace& packed, const ConstNumbers& dy, const Numbers& dx) {
+  const auto launch_with = [&]<class Storage, class Weights>(Storage, const Weights& weights) {
+    LaunchElements(
+        stream, int64_t{c.batch} * c.height * c.width * c.channels,
+        GradInputElement<Storage, Weights>{c, As<Storage>(dy), weights, As<Storage>(dx)});
+  };
+  if (packed.is_packed()) return launch_with(AnyNumber{}, PackedWeights{w, packed});
+  const auto launch = [&]<class Storage>(Storage storage) {
+    launch_with(storage, DenseWeights<Storage>{As<Storage>(w)});
   };
   WithFloatsOrAny(std::array{w.type, dy.type, dx.type}, launch);
 }

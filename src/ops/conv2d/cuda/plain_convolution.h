@@ -16,12 +16,13 @@ struct PlainConvolution {
 };
 
 // Every array may store its numbers in another type; sums are fp32, rounded once when they are
-// stored. `other.data` is null or added to y.
+// stored. `other.data` is null or added to y. `packed` is the place of w if it is packed.
 void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& convolution,
-                        const ConstNumbers& x, const ConstNumbers& w, const ConstNumbers& other,
-                        const Numbers& y);
+                        const ConstNumbers& x, const ConstNumbers& w, const PackedPlace& packed,
+                        const ConstNumbers& other, const Numbers& y);
 void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& convolution,
-                          const ConstNumbers& w, const ConstNumbers& dy, const Numbers& dx);
+                          const ConstNumbers& w, const PackedPlace& packed, const ConstNumbers& dy,
+                          const Numbers& dx);
 void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& convolution,
                            const ConstNumbers& x, const ConstNumbers& dy, const Numbers& dw);
 

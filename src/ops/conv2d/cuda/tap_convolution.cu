@@ -19,23 +19,32 @@
 namespace thimble {
 namespace tap {
 
-extern template void LaunchTaps<Weights::kSourceInner>(cudaStream_t, const TapConvolution&, Math,
-                                                       const TapArrays&);
-extern template void LaunchTaps<Weights::kResultInner>(cudaStream_t, const TapConvolution&, Math,
-                                                       const TapArrays&);
-
-extern template void LaunchShortTaps<Weights::kSourceInner, Math::kF16>(cudaStream_t,
-                                                                        const TapConvolution&,
-                                                                        const TapArrays&);
-extern template void LaunchShortTaps<Weights::kSourceInner, Math::kBF16>(cudaStream_t,
-                                                                         const TapConvolution&,
-                                                                         const TapArrays&);
-extern template void LaunchShortTaps<Weights::kResultInner, Math::kF16>(cudaStream_t,
-                                                                        const TapConvolution&,
-                                                                        const TapArrays&);
-extern template void LaunchShortTaps<Weights::kResultInner, Math::kBF16>(cudaStream_t,
-                                                                         const TapConvolution&,
-                                                                         const TapArrays&);
+extern template void LaunchTaps<Weights::kSourceInner, false>(cudaStream_t, const TapConvolution&,
+                                                              Math, const TapArrays&);
+extern template void LaunchTaps<Weights::kResultInner, false>(cudaStream_t, const TapConvolution&,
+                                                              Math, const TapArrays&);
+extern template void LaunchTaps<Weights::kSourceInner, true>(cudaStream_t, const TapConvolution&,
+                                                             Math, const TapArrays&);
+extern template void LaunchTaps<Weights::kResultInner, true>(cudaStream_t, const TapConvolution&,
+                                                             Math, const TapArrays&);
+extern template void LaunchShortTaps<Weights::kSourceInner, Math::kF16, false>(
+    cudaStream_t, const TapConvolution&, const TapArrays&);
+extern template void LaunchShortTaps<Weights::kSourceInner, Math::kBF16, false>(
+    cudaStream_t, const TapConvolution&, const TapArrays&);
+extern template void LaunchShortTaps<Weights::kResultInner, Math::kF16, false>(
+    cudaStream_t, const TapConvolution&, const TapArrays&);
+extern template void LaunchShortTaps<Weights::kResultInner, Math::kBF16, false>(
+    cudaStream_t, const TapConvolution&, const TapArrays&);
+extern template void LaunchShortTaps<Weights::kSourceInner, Math::kF16, true>(cudaStream_t,
+                                                                              const TapConvolution&,
+                                                                              const TapArrays&);
+extern template void LaunchShortTaps<Weights::kSourceInner, Math::kBF16, true>(
+    cudaStream_t, const TapConvolution&, const TapArrays&);
+extern template void LaunchShortTaps<Weights::kResultInner, Math::kF16, true>(cudaStream_t,
+                                                                              const TapConvolution&,
+                                                                              const TapArrays&);
+extern template void LaunchShortTaps<Weights::kResultInner, Math::kBF16, true>(
+    cudaStream_t, const TapConvolution&, const TapArrays&);
 
 }  // namespace tap
 
@@ -69,19 +78,23 @@ void LaunchTapConvolution(cudaStream_t stream, const TapConvolution& convolution
   TapConvolution c = convolution;
   for (int grid = 0; grid < c.num_grids; ++grid) SortTaps(c.grids[grid]);
   if (IsShort(math) && LaunchWideConvolution(stream, c, math, arrays)) return;
-  const auto launch = [&]<tap::Weights kLayout>() {
+  const auto launch = [&]<tap::Weights kLayout, bool kPacked>() {
     if (math == Math::kF16) {
-      tap::LaunchShortTaps<kLayout, Math::kF16>(stream, c, arrays);
+      tap::LaunchShortTaps<kLayout, Math::kF16, kPacked>(stream, c, arrays);
     } else if (math == Math::kBF16) {
-      tap::LaunchShortTaps<kLayout, Math::kBF16>(stream, c, arrays);
+      tap::LaunchShortTaps<kLayout, Math::kBF16, kPacked>(stream, c, arrays);
     } else {
-      tap::LaunchTaps<kLayout>(stream, c, math, arrays);
+      tap::LaunchTaps<kLayout, kPacked>(stream, c, math, arrays);
     }
   };
+  const auto launch_layout = [&]<tap::Weights kLayout>() {
+    arrays.packed.is_packed() ? launch.template operator()<kLayout, true>()
+                              : launch.template operator()<kLayout, false>();
+  };
   if (c.k_stride == 1) {
-    launch.template operator()<tap::Weights::kSourceInner>();
+    launch_layout.template operator()<tap::Weights::kSourceInner>();
   } else {
-    launch.template operator()<tap::Weights::kResultInner>();
+    launch_layout.template operator()<tap::Weights::kResultInner>();
   }
 }
 

@@ -57,6 +57,7 @@ struct TapConvolution {
 struct TapArrays {
   ConstNumbers source;
   ConstNumbers weights;
+  PackedPlace packed;  // of the weights, if they are packed
   ConstNumbers other;  // its data is null, or added to the result
   Numbers result;      // must not overlap `other`
 };

@@ -8,6 +8,7 @@
 
 #include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/ops/conv2d/cuda/tap_copy_packed.cuh"
 #include "thimble/ops/conv2d/cuda/tap_fill.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
@@ -134,17 +135,18 @@ struct SourceCopy {
 
 // How the parts of floats are copied. The first batches of both factors, which are all batches for
 // a window, are loaded before the slot has to be empty.
-template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps, bool kPacked>
 class FloatParts {
  public:
   __device__ FloatParts(const TapConvolution& c, const TapArrays& arrays)
       : c_(c),
+        arrays_(arrays),
         source_(As<FloatStorage<kChannels>>(arrays.source)),
         weights_(As<FloatStorage<kChannels>>(arrays.weights)) {}
 
   __device__ void Begin(const PartPlace<T>& place) {
     source_batches_ = place.grid().num_taps > 0 ? source_copy_.Batches(place.pixels) : 0;
-    weight_batches_ = place.other_weights ? weight_copy_.Batches(place.grid()) : 0;
+    weight_batches_ = !kPacked && place.other_weights ? weight_copy_.Batches(place.grid()) : 0;
     if (source_batches_ > 0) LoadSource(place, 0);
     if (weight_batches_ > 0) LoadWeights(place, 0);
   }
@@ -158,6 +160,9 @@ class FloatParts {
     for (int batch = 1; batch < weight_batches_; ++batch) {
       LoadWeights(place, batch);
       weight_copy_.Store(place.grid(), batch, weight_tile);
+    }
+    if constexpr (kPacked) {
+      if (place.other_weights) CopyPackedWeights<T, kLayout>(place, arrays_, weight_tile);
     }
   }
   __device__ void Arrive(Handover& full) const { full.Arrive(); }
@@ -173,6 +178,7 @@ class FloatParts {
   }
 
   const TapConvolution& c_;
+  const TapArrays& arrays_;
   InNumbers<FloatStorage<kChannels>> source_;
   InNumbers<FloatStorage<kChannels>> weights_;
   SourceCopy<T, kChannels, kTaps> source_copy_;

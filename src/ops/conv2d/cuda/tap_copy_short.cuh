@@ -7,12 +7,13 @@
 #include <cstdint>
 
 #include "thimble/ops/conv2d/cuda/factor_groups.cuh"
+#include "thimble/ops/conv2d/cuda/tap_copy_packed.cuh"
 #include "thimble/ops/conv2d/cuda/tap_fill.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
 namespace thimble::tap {
 
-template <class T, Weights kLayout>
+template <class T, Weights kLayout, bool kPacked>
 class ShortParts {
   using Number = typename T::Number;
   using Groups = ShortGroups<Number>;
@@ -21,9 +22,11 @@ class ShortParts {
  public:
   __device__ ShortParts(const TapConvolution& c, const TapArrays& arrays)
       : c_(c),
+        arrays_(arrays),
         source_{arrays.source, CopyingOf(arrays.source.type, DTypeOf<Number>(), c.channels)},
-        weights_{arrays.weights, CopyingOf(arrays.weights.type, DTypeOf<Number>(),
-                                           W::kBySource ? c.channels : c.out_channels)} {}
+        weights_{arrays.weights, kPacked ? Copying::kSingly
+                                         : CopyingOf(arrays.weights.type, DTypeOf<Number>(),
+                                                     W::kBySource ? c.channels : c.out_channels)} {}
 
   __device__ void Begin(const PartPlace<T>& place) {
     const bool has_taps = place.grid().num_taps > 0;
@@ -37,7 +40,12 @@ class ShortParts {
       images.is_async() ? CopySource<true>(place, images, numbers(tile))
                         : CopySource<false>(place, images, numbers(tile));
     }
-    if (place.other_weights) CopyWeights(place, numbers(weight_tile));
+    if (!place.other_weights) return;
+    if constexpr (kPacked) {
+      CopyPackedWeights<T, kLayout>(place, arrays_, weight_tile);
+    } else {
+      CopyWeights(place, numbers(weight_tile));
+    }
   }
 
   __device__ void Arrive(Handover& full) const {
@@ -92,6 +100,7 @@ class ShortParts {
   }
 
   const TapConvolution& c_;
+  const TapArrays& arrays_;
   Groups source_;
   Groups weights_;
   bool is_async_ = false;  // all copies of the part

@@ -3,7 +3,7 @@
 
 namespace thimble::tap {
 
-template void LaunchTaps<Weights::kSourceInner>(cudaStream_t, const TapConvolution&, Math,
-                                                const TapArrays&);
+template void LaunchTaps<Weights::kSourceInner, false>(cudaStream_t, const TapConvolution&, Math,
+                                                       const TapArrays&);
 
 }  // namespace thimble::tap

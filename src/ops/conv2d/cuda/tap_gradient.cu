@@ -3,7 +3,7 @@
 
 namespace thimble::tap {
 
-template void LaunchTaps<Weights::kResultInner>(cudaStream_t, const TapConvolution&, Math,
-                                                const TapArrays&);
+template void LaunchTaps<Weights::kResultInner, false>(cudaStream_t, const TapConvolution&, Math,
+                                                       const TapArrays&);
 
 }  // namespace thimble::tap

@@ -25,11 +25,13 @@ inline constexpr int kMostBlocks = T::kThreads > 128                     ? 1
                                    : kTaps == Taps::kWindow || T::kShort ? 2
                                                                          : 3;
 
-template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
+// kPacked: the weights are packed. One kernel for both, with a branch, was slower with dense ones.
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps, bool kPacked>
 __global__ void __launch_bounds__(T::kThreads + T::kCopiers, kMostBlocks<T, kTaps>)
-    TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots, TapArrays arrays) {
-  using Parts = std::conditional_t<T::kShort, ShortParts<T, kLayout>,
-                                   FloatParts<T, kChannels, kLayout, kTaps>>;
+    TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots,
+                         const __grid_constant__ TapArrays arrays) {
+  using Parts = std::conditional_t<T::kShort, ShortParts<T, kLayout, kPacked>,
+                                   FloatParts<T, kChannels, kLayout, kTaps, kPacked>>;
   using Results =
       std::conditional_t<T::kShort, ShortResults<T, kTaps>, FloatResults<T, kChannels, kTaps>>;
   extern __shared__ float shared[];
@@ -52,9 +54,9 @@ int SlotsFor(const TapConvolution& c, int fitting) {
   return parts <= slots ? slots / parts * parts : slots;
 }
 
-template <class T, Channels kChannels, Weights kLayout, Taps kTaps>
+template <class T, Channels kChannels, Weights kLayout, Taps kTaps, bool kPacked>
 void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
-  const auto kernel = TapConvolutionKernel<T, kChannels, kLayout, kTaps>;
+  const auto kernel = TapConvolutionKernel<T, kChannels, kLayout, kTaps, kPacked>;
   const int items = Items<T>(c).count;
   if (items == 0) return;
   struct Device {
@@ -204,44 +206,46 @@ auto WithShortTile(const TapConvolution& c, const Visit& visit) {
 }
 
 // Launches the kernel of a tile for this kind of taps.
-template <class T, Channels kChannels, Weights kLayout>
+template <class T, Channels kChannels, Weights kLayout, bool kPacked>
 void LaunchTile(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
   constexpr bool kWhole = T::kShort || (T::kMath == Math::kTf32 && kChannels == Channels::kFours);
   if constexpr (kWhole && (T::kBlocksM >= kWindow || kForWindows<T>)) {
     if (IsWindow(c)) {
-      Launch<T, kChannels, kLayout, Taps::kWindow>(stream, c, arrays);
+      Launch<T, kChannels, kLayout, Taps::kWindow, kPacked>(stream, c, arrays);
       return;
     }
   }
-  if constexpr (!kForWindows<T>) Launch<T, kChannels, kLayout, Taps::kAny>(stream, c, arrays);
+  if constexpr (!kForWindows<T>) {
+    Launch<T, kChannels, kLayout, Taps::kAny, kPacked>(stream, c, arrays);
+  }
 }
 
 // LaunchTapConvolution by layout of the weights, for floats and for factors of 16 bits: each is its
 // own translation unit.
-template <Weights kLayout>
+template <Weights kLayout, bool kPacked>
 void LaunchTaps(cudaStream_t stream, const TapConvolution& c, Math math, const TapArrays& arrays) {
   const auto launch = [&]<Math kMath, Channels kChannels>() {
     WithTile<kMath, kChannels>(
-        c, [&]<class T>() { LaunchTile<T, kChannels, kLayout>(stream, c, arrays); });
+        c, [&]<class T>() { LaunchTile<T, kChannels, kLayout, kPacked>(stream, c, arrays); });
   };
   const bool fours = c.channels % 4 == 0 && c.out_channels % 4 == 0;
   const bool floats = arrays.source.is_float() && arrays.weights.is_float() &&
                       arrays.other.is_float() && arrays.result.is_float();
   if (math == Math::kFp32) {
     launch.template operator()<Math::kFp32, Channels::kOdd>();
-  } else if (!floats) {
+  } else if (!floats || (kPacked && !fours)) {  // the latter are few: no kernels of their own
     launch.template operator()<Math::kTf32, Channels::kAny>();
   } else if (fours) {
     launch.template operator()<Math::kTf32, Channels::kFours>();
-  } else {
+  } else if constexpr (!kPacked) {
     launch.template operator()<Math::kTf32, Channels::kOdd>();
   }
 }
 
-template <Weights kLayout, Math kMath>
+template <Weights kLayout, Math kMath, bool kPacked>
 void LaunchShortTaps(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
   WithShortTile<kMath>(
-      c, [&]<class T>() { LaunchTile<T, Channels::kFours, kLayout>(stream, c, arrays); });
+      c, [&]<class T>() { LaunchTile<T, Channels::kFours, kLayout, kPacked>(stream, c, arrays); });
 }
 
 }  // namespace thimble::tap

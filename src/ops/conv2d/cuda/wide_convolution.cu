@@ -269,6 +269,7 @@ bool LaunchWideConvolution(cudaStream_t stream, const TapConvolution& convolutio
                            const TapArrays& arrays) {
   using wide::WideGrid;
   if (!wide::IsSuited(convolution) || !wide::HaveOneType(arrays)) return false;
+  if (arrays.packed.is_packed()) return false;  // the copy engine cannot expand them
   wide::WideConvolution c{};
   c.channels = convolution.channels;
   c.out_channels = convolution.out_channels;

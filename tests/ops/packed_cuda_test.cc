@@ -379,5 +379,38 @@ TEST(CudaPacked, ConvolutionsReadTheWeightsThatAreActive) {
   }
 }
 
+TEST(CudaPacked, WeightGradientsAreWrittenWhereActive) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  for (const CudaConvolution& c : kCudaConvolutions) {
+    for (const auto& [name, images, weights] : kCudaSettings) {
+      TestTensor x(c.x(), images, CudaTestNumbers(c.x(), 1));
+      TestTensor dy(c.dy(), images, CudaTestNumbers(c.dy(), 2));
+      TestTensor dense(c.w(), weights);
+      const std::string kernel = "Conv2dGradWeight" + std::string(name) + "Cuda";
+      CudaCopies copies;
+      KernelCallSpec spec{"conv2d_grad_weight",
+                          kernel,
+                          {copies.View(x), copies.View(dy)},
+                          {copies.View(dense)},
+                          c.attributes()};
+      if (!CudaKernelTakes("conv2d_grad_weight", kernel, spec, false)) continue;
+      CallKernel(spec, {});
+      copies.Return();
+      for (const double density : kCudaDensities) {
+        const TestPattern pattern = CudaTestPattern(c.w(), density);
+        TestPool pool(pattern, weights);
+        CudaCopies pool_copy;
+        spec.outputs = {pool_copy.View(pool, kCudaTensor, c.w())};
+        CallKernel(spec, {});
+        pool_copy.Return();
+        EXPECT_EQ(pool.Load(kCudaTensor, c.w()), pattern.Packed(kCudaTensor, dense.Numbers()))
+            << kernel << ", images in " << Name(images) << ", weights " << ToString(c.w()) << " in "
+            << Name(weights) << ", density " << density;
+        EXPECT_TRUE(pool.OthersIntact(kCudaTensor, c.w()));
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thimble

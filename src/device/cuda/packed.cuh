@@ -46,4 +46,18 @@ __device__ inline float LoadElement(const PackedPlace& packed, ConstNumbers pool
   return group.active == 0 ? 0.0F : LoadNumber(AnyPointer<const void>(pool) + group.place);
 }
 
+// Stores those of these elements that are active. Requires a multiple of kCount, likewise.
+template <int kCount>
+__device__ void StoreActive(const float (&numbers)[kCount], const PackedPlace& packed,
+                            int64_t element, Numbers pool) {
+  const PackedGroup group = FindGroup<kCount>(packed, element);
+  AnyPointer<void> to = AnyPointer<void>(pool) + group.place;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    if ((group.active >> i & 1) == 0) continue;
+    StoreNumber(numbers[i], to);
+    to = to + 1;
+  }
+}
+
 }  // namespace thimble

@@ -223,6 +223,7 @@ void RunGradWeight(const KernelCall& call, Math math) {
       .x = ConstNumbersOf(call.inputs[0]),
       .dy = ConstNumbersOf(call.inputs[1]),
       .dw = NumbersOf(call.outputs[0]),
+      .packed = call.outputs[0].packed,
       .scratch = reinterpret_cast<float*>(call.scratch.data())};  // NOLINT: raw storage
   if (IsShort(math)) {
     LaunchShortWeightGradient(call.stream, *gradient, math, arrays);
@@ -340,7 +341,7 @@ std::string_view Conv2dGradWeightPlainCuda::Declines(const OpCall& call) {
 void Conv2dGradWeightPlainCuda::Run(const KernelCall& call) {
   LaunchPlainGradWeight(call.stream, Plain(Running(call, Conv2dGradWeightGeometryOf)),
                         ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]),
-                        NumbersOf(call.outputs[0]));
+                        NumbersOf(call.outputs[0]), call.outputs[0].packed);
 }
 
 }  // namespace thimble

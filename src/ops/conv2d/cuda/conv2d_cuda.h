@@ -95,6 +95,7 @@ struct Conv2dGradInputPlainFp32Cuda : Conv2dGradInputPlainCuda {
 
 struct Conv2dGradWeightShortCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // dw
   static constexpr double kRounding = kShortRounding;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
@@ -102,12 +103,14 @@ struct Conv2dGradWeightShortCuda {
 };
 struct Conv2dGradWeightTf32Cuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // dw
   static constexpr double kRounding = kTf32Rounding;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
 struct Conv2dGradWeightFp32Cuda {
+  static constexpr bool kTakesPacked = true;  // dw
   static constexpr std::string_view kOption = kFp32Option;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
@@ -115,6 +118,7 @@ struct Conv2dGradWeightFp32Cuda {
 };
 struct Conv2dGradWeightPlainCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static constexpr bool kTakesPacked = true;  // dw
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };

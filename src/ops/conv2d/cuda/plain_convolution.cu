@@ -95,7 +95,7 @@ constexpr int kStrands = 128;
 template <class Storage>
 __global__ void __launch_bounds__(kStrands)
     GradWeightKernel(const __grid_constant__ PlainConvolution c, InNumbers<Storage> x,
-                     InNumbers<Storage> dy, OutNumbers<Storage> dw) {
+                     InNumbers<Storage> dy, OutNumbers<Storage> dw, PackedPlace packed) {
   __shared__ float strands[kStrands];
   const int64_t element = blockIdx.x;
   const int channel = static_cast<int>(element % c.channels);
@@ -121,7 +121,12 @@ __global__ void __launch_bounds__(kStrands)
       strands[threadIdx.x] += strands[threadIdx.x + half];
     }
   }
-  if (threadIdx.x == 0) StoreNumber(strands[0], dw + element);
+  if (threadIdx.x != 0) return;
+  if (packed.is_packed()) {
+    StoreActive<1>({strands[0]}, packed, element, dw);
+  } else {
+    StoreNumber(strands[0], dw + element);
+  }
 }
 
 }  // namespace
@@ -157,12 +162,12 @@ void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const 
 }
 
 void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& x,
-                           const ConstNumbers& dy, const Numbers& dw) {
+                           const ConstNumbers& dy, const Numbers& dw, const PackedPlace& packed) {
   const int64_t elements = int64_t{c.out_channels} * c.kernel_height * c.kernel_width * c.channels;
   if (elements == 0) return;
   const auto launch = [&]<class Storage>(Storage) {
     GradWeightKernel<Storage><<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(
-        c, As<Storage>(x), As<Storage>(dy), As<Storage>(dw));
+        c, As<Storage>(x), As<Storage>(dy), As<Storage>(dw), packed);
     THIMBLE_CUDA_LAUNCHED();
   };
   WithFloatsOrAny(std::array{x.type, dy.type, dw.type}, launch);

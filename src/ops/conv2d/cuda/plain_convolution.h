@@ -16,7 +16,7 @@ struct PlainConvolution {
 };
 
 // Every array may store its numbers in another type; sums are fp32, rounded once when they are
-// stored. `other.data` is null or added to y. `packed` is the place of w if it is packed.
+// stored. `other.data` is null or added to y. `packed` is the place of w or dw if it is packed.
 void LaunchPlainForward(cudaStream_t stream, const PlainConvolution& convolution,
                         const ConstNumbers& x, const ConstNumbers& w, const PackedPlace& packed,
                         const ConstNumbers& other, const Numbers& y);
@@ -24,6 +24,7 @@ void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& convoluti
                           const ConstNumbers& w, const PackedPlace& packed, const ConstNumbers& dy,
                           const Numbers& dx);
 void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& convolution,
-                           const ConstNumbers& x, const ConstNumbers& dy, const Numbers& dw);
+                           const ConstNumbers& x, const ConstNumbers& dy, const Numbers& dw,
+                           const PackedPlace& packed);
 
 }  // namespace thimble

@@ -8,11 +8,12 @@
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
+#include "thimble/device/cuda/packed.cuh"
 
 namespace thimble {
 
-// sum[i] of `count` rows of `elements` vectors; Target is a pointer to vectors or Numbers. A
-// block has kWidth columns; it sums kHeight strands of rows, then adds the strands as a tree.
+// sum[i] of `count` rows of `elements` vectors. A block has kWidth columns; it sums kHeight strands
+// of rows, then adds the strands as a tree.
 inline constexpr int kSumThreads = 256;
 // From this many rows on, a block has many strands and few columns.
 inline constexpr int kManyRows = 80;
@@ -22,16 +23,25 @@ __device__ inline float4 Plus(const float4& a, const float4& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-__device__ inline void StoreSum(const Numbers& sums, int64_t element, float sum) {
-  StoreNumber(sum, AnyPointer<void>(sums) + element);
+// Where the sums go: all of them, or those of active elements if `packed` says which.
+struct SumTarget {
+  Numbers numbers;
+  PackedPlace packed;
+};
+
+__device__ inline void StoreSum(const SumTarget& sums, int64_t element, float sum) {
+  if (sums.packed.is_packed()) return StoreActive<1>({sum}, sums.packed, element, sums.numbers);
+  StoreNumber(sum, AnyPointer<void>(sums.numbers) + element);
 }
-__device__ inline void StoreSum(const Numbers& sums, int64_t element, const float4& sum) {
-  StorePack({sum.x, sum.y, sum.z, sum.w}, AnyPointer<void>(sums) + 4 * element);
+__device__ inline void StoreSum(const SumTarget& sums, int64_t element, const float4& sum) {
+  const float four[] = {sum.x, sum.y, sum.z, sum.w};
+  if (sums.packed.is_packed()) return StoreActive(four, sums.packed, 4 * element, sums.numbers);
+  StorePack(four, AnyPointer<void>(sums.numbers) + 4 * element);
 }
 
 template <int kHeight, class Vector>
 __global__ void __launch_bounds__(kSumThreads)
-    SumRowsKernel(const Vector* rows, int count, int64_t elements, Numbers sum) {
+    SumRowsKernel(const Vector* rows, int count, int64_t elements, SumTarget sum) {
   constexpr int kWidth = kSumThreads / kHeight;
   __shared__ Vector strands[kHeight][kWidth];
   const int64_t element = int64_t{blockIdx.x} * kWidth + threadIdx.x;
@@ -55,7 +65,7 @@ __global__ void __launch_bounds__(kSumThreads)
 
 template <class Vector>
 void LaunchSumRows(cudaStream_t stream, const Vector* rows, int count, int64_t elements,
-                   const Numbers& sum) {
+                   const SumTarget& sum) {
   const auto launch = [&]<int kHeight>() {
     constexpr int kWidth = kSumThreads / kHeight;
     const auto blocks = static_cast<unsigned>((elements + kWidth - 1) / kWidth);

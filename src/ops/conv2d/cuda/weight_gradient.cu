@@ -133,24 +133,36 @@ __device__ void AddTurns(int row, int turn, float* exchange, WarpSums<C>& sums) 
   }
 }
 
-template <class C>
+// Stores the sums of active elements only. Not inlined: StoreSums would become much longer.
+__noinline__ __device__ void StorePackedPair(float first, float second, int valid, int64_t element,
+                                             PackedPlace packed, Numbers dw) {
+  if (valid > 0) StoreActive<1>({first}, packed, element, dw);
+  if (valid > 1) StoreActive<1>({second}, packed, element + 1, dw);
+}
+
+// If dw is packed, it begins at its pool.
+template <class C, bool kPacked>
 __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int first_in,
-                          const WarpSums<C>& sums,
-                          const OutNumbers<FloatStorage<C::kChannels>>& dw) {
+                          const WarpSums<C>& sums, const OutNumbers<FloatStorage<C::kChannels>>& dw,
+                          const PackedPlace& packed) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int in = first_in + lane % 4 * 2;
 #pragma unroll
   for (int j = 0; j < 2 * C::kBlocksM; ++j) {
     const int out = first_out + j / 2 * 16 + lane / 4 * 2 + j % 2;
     if (out >= g.out_channels) continue;
-    auto window = dw + (static_cast<int64_t>(out) * C::kTaps + row) * C::kTaps * g.channels + in;
+    int64_t first = (static_cast<int64_t>(out) * C::kTaps + row) * C::kTaps * g.channels + in;
+    auto window = dw + first;
 #pragma unroll
-    for (int tap = 0; tap < C::kTaps; ++tap, window = window + g.channels) {
+    for (int tap = 0; tap < C::kTaps;
+         ++tap, window = window + g.channels, first = first + g.channels) {
 #pragma unroll
       for (int n = 0; n < C::kBlocksN; ++n) {
         const float* pair = &sums.values[tap][j / 2][n][j % 2 * 2];
         const int valid = g.channels - in - n * 8;
-        if constexpr (C::kChannels == Channels::kFours) {
+        if constexpr (kPacked) {
+          StorePackedPair(pair[0], pair[1], valid, first + n * 8, packed, dw);
+        } else if constexpr (C::kChannels == Channels::kFours) {
           if (valid > 0) *reinterpret_cast<float2*>(window + n * 8) = make_float2(pair[0], pair[1]);
         } else {
           if (valid > 0) StoreSingly(pair[0], window + n * 8);
@@ -161,13 +173,15 @@ __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int f
   }
 }
 
-// Blocks: x over splits, y over groups of output channels, z over groups of input channels.
-template <class C>
+// Blocks: x over splits, y over groups of output channels, z over groups of input channels. With
+// several splits, `partial` is dense.
+template <class C, bool kPacked>
 __global__ void __launch_bounds__(C::kThreads, 2)
     WeightGradientKernel(const __grid_constant__ WeightGradient g, const __grid_constant__ Tiling t,
                          InNumbers<FloatStorage<C::kChannels>> x,
                          InNumbers<FloatStorage<C::kChannels>> dy,
-                         OutNumbers<FloatStorage<C::kChannels>> partial) {
+                         OutNumbers<FloatStorage<C::kChannels>> partial,
+                         const __grid_constant__ PackedPlace packed) {
   extern __shared__ float shared[];
   const TileArea dy_area{t.rows, t.columns};
   const int dy_floats = dy_area.pixels() * kPitch;
@@ -211,7 +225,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   AddTurns<C>(row, turn, shared, sums);
   if (turn > 0) return;
   const int64_t elements = static_cast<int64_t>(g.out_channels) * C::kTaps * C::kTaps * g.channels;
-  StoreSums<C>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements);
+  StoreSums<C, kPacked>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements, packed);
 }
 
 template <class C>
@@ -223,26 +237,31 @@ template <class C>
 void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientArrays& arrays) {
   using Storage = FloatStorage<C::kChannels>;
   const Tiling t = TilingOf(g, C::kOut, C::kIn);
-  static const bool allowed = [] {
-    THIMBLE_CUDA(cudaFuncSetAttribute(WeightGradientKernel<C>,
-                                      cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(kMaxSharedBytes)));
-    return true;
-  }();
-  static_cast<void>(allowed);
   const dim3 blocks(static_cast<unsigned>(t.splits), static_cast<unsigned>(t.out_groups),
                     static_cast<unsigned>(t.in_groups));
-  WeightGradientKernel<C><<<blocks, C::kThreads, SharedBytes(t, ExchangeFloats<C>()), stream>>>(
-      g, t, As<Storage>(arrays.x), As<Storage>(arrays.dy),
-      As<Storage>(t.splits > 1 ? Numbers(arrays.scratch) : arrays.dw));
-  THIMBLE_CUDA_LAUNCHED();
+  const auto launch = [&]<bool kPacked>() {
+    const auto kernel = WeightGradientKernel<C, kPacked>;
+    static const bool allowed = [&] {
+      THIMBLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                        static_cast<int>(kMaxSharedBytes)));
+      return true;
+    }();
+    static_cast<void>(allowed);
+    kernel<<<blocks, C::kThreads, SharedBytes(t, ExchangeFloats<C>()), stream>>>(
+        g, t, As<Storage>(arrays.x), As<Storage>(arrays.dy),
+        As<Storage>(t.splits > 1 ? Numbers(arrays.scratch) : arrays.dw), arrays.packed);
+    THIMBLE_CUDA_LAUNCHED();
+  };
+  t.splits == 1 && arrays.packed.is_packed() ? launch.template operator()<true>()
+                                             : launch.template operator()<false>();
   if (t.splits == 1) return;
   const auto elements = static_cast<int64_t>(g.elements());
   if (elements % 4 == 0) {
     LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), t.splits, elements / 4,
-                  arrays.dw);
+                  {arrays.dw, arrays.packed});
   } else {
-    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), t.splits, elements, arrays.dw);
+    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), t.splits, elements,
+                  {arrays.dw, arrays.packed});
   }
 }
 

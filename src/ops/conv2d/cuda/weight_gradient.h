@@ -28,6 +28,7 @@ struct WeightGradientArrays {
   ConstNumbers x;
   ConstNumbers dy;
   Numbers dw;
+  PackedPlace packed;  // of dw, if it is packed: only active elements are stored
   float* scratch;
 };
 

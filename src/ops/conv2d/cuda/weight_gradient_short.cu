@@ -141,7 +141,8 @@ __device__ void CollectSums(int row, int turn, const WarpSums<C>& sums, float* s
 // Adds up the sums of the cluster's blocks, in order; each block stores a part of the result.
 template <class C>
 __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, const float* slab,
-                                 const AnyPointer<void>& dw, int64_t first) {
+                                 const AnyPointer<void>& dw, const PackedPlace& packed,
+                                 int64_t first) {
   const int rank = static_cast<int>(blockIdx.x) % cluster_blocks;
   const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
@@ -163,25 +164,27 @@ __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, co
         in;
     const float numbers[] = {sum.x, sum.y, sum.z, sum.w};
     if (g.channels % 4 == 0) {
-      StorePack(numbers, dw + index);
+      packed.is_packed() ? StoreActive(numbers, packed, index, dw) : StorePack(numbers, dw + index);
       continue;
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      if (in + i < g.channels) StoreNumber(numbers[i], dw + (index + i));
+      if (in + i >= g.channels) break;
+      packed.is_packed() ? StoreActive<1>({numbers[i]}, packed, index + i, dw)
+                         : StoreNumber(numbers[i], dw + (index + i));
     }
   }
   SyncCluster();  // until here others read this block's sums
 }
 
 // Blocks: x over splits, clusters first; y over groups of output channels, z over groups of input
-// channels. Sums go to dw, or if there are several clusters, each to its own copy.
+// channels. Sums go to dw, or if there are several clusters, each to its own copy, which is dense.
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, 2)
     ShortWeightGradientKernel(const __grid_constant__ WeightGradient g,
                               const __grid_constant__ Tiling t, int cluster_blocks,
                               ShortGroups<typename C::Number> x, ShortGroups<typename C::Number> dy,
-                              Numbers dw) {
+                              Numbers dw, const __grid_constant__ PackedPlace packed) {
   using Number = typename C::Number;
   using Groups = ShortGroups<Number>;
   using DyTile = ImageTile<Groups, C::kThreads, C::kOut, kPitch>;
@@ -214,7 +217,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   __syncthreads();
   CollectSums<C>(row, turn, sums, shared);
   const int64_t elements = static_cast<int64_t>(g.out_channels) * C::kTaps * C::kTaps * g.channels;
-  StoreClusterSums<C>(g, cluster_blocks, shared, dw,
+  StoreClusterSums<C>(g, cluster_blocks, shared, dw, packed,
                       static_cast<int>(blockIdx.x) / cluster_blocks * elements);
 }
 
@@ -225,9 +228,10 @@ void SumCopies(cudaStream_t stream, const WeightGradient& g, int copies,
   const auto elements = static_cast<int64_t>(g.elements());
   if (elements % 4 == 0) {
     LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), copies, elements / 4,
-                  arrays.dw);
+                  {arrays.dw, arrays.packed});
   } else {
-    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), copies, elements, arrays.dw);
+    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), copies, elements,
+                  {arrays.dw, arrays.packed});
   }
 }
 
@@ -252,7 +256,8 @@ void Launch(cudaStream_t stream, const WeightGradient& g, int copies,
   const Groups dy{arrays.dy, CopyingOf(arrays.dy.type, DTypeOf<Number>(), g.out_channels)};
   LaunchClusters(stream, blocks, C::kThreads, SharedBytes<C>(t), cluster_blocks, kernel, g, t,
                  cluster_blocks, x, dy,
-                 copies == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32});
+                 copies == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32},
+                 copies == 1 ? arrays.packed : PackedPlace{});
 }
 
 // Tilings do not depend on which type of 16 bits it is.

@@ -9,6 +9,7 @@
 
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
+#include "thimble/device/cuda/packed.cuh"
 #include "thimble/device/cuda/tensor_map.h"
 #include "thimble/ops/conv2d/cuda/wide_product.cuh"
 #include "thimble/ops/conv2d/cuda/wide_weight_gradient.h"
@@ -32,7 +33,7 @@ WindowedImages WindowsOf(const WeightGradient& g) {
 // Adds up the sums of the cluster's blocks; each block stores a part of the tile.
 template <class P>
 __device__ void StoreTile(const WeightGradient& g, int cluster_blocks, const float* sums,
-                          const AnyPointer<void>& dw) {
+                          const AnyPointer<void>& dw, const PackedPlace& packed) {
   constexpr int kFours = kRows / 4;
   const int rank = static_cast<int>(blockIdx.x) % cluster_blocks;
   const int first_row = static_cast<int>(blockIdx.y) * kRows;
@@ -46,7 +47,8 @@ __device__ void StoreTile(const WeightGradient& g, int cluster_blocks, const flo
     if (out >= g.out_channels || row >= window) continue;
     float four[4];
     AddUpFour(sums + i / kFours * kPitch + i % kFours * 4, cluster_blocks, four);
-    StorePack(four, dw + ((copy * g.out_channels + out) * window + row));
+    const int64_t index = (copy * g.out_channels + out) * window + row;
+    packed.is_packed() ? StoreActive(four, packed, index, dw) : StorePack(four, dw + index);
   }
 }
 
@@ -85,7 +87,8 @@ template <class P>
 __global__ void __launch_bounds__(kLaunchBound, 2)
     WideWeightGradientKernel(const __grid_constant__ WeightGradient g, int cluster_blocks,
                              const __grid_constant__ CUtensorMap x,
-                             const __grid_constant__ CUtensorMap dy, Numbers dw) {
+                             const __grid_constant__ CUtensorMap dy, Numbers dw,
+                             const __grid_constant__ PackedPlace packed) {
 #if THIMBLE_HAS_WARPGROUPS
   constexpr int kChunk = P::A::kChunk;
   constexpr int kChunks = kRows / kChunk;
@@ -138,7 +141,7 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
     slots[(column + 1) * kPitch + row] = sums[i + 1];
   });
   SyncCluster();
-  StoreTile<P>(g, cluster_blocks, slots, dw);
+  StoreTile<P>(g, cluster_blocks, slots, dw, packed);
   SyncCluster();  // until here others read this block's sums
 #endif
 }
@@ -162,7 +165,8 @@ bool Launch(cudaStream_t stream, const WeightGradient& g, const WideSharing& sha
                     quotient(g.out_channels, P::kColumns));
   LaunchClusters(stream, blocks, kThreads, kSharedBytes<P>, sharing.cluster_blocks, kernel, g,
                  sharing.cluster_blocks, x, dy,
-                 sharing.clusters == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32});
+                 sharing.clusters == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32},
+                 sharing.clusters == 1 ? arrays.packed : PackedPlace{});
   return true;
 }
 

@@ -64,7 +64,8 @@ std::vector<Interval> IntervalsOf(const std::vector<DraftBuffer>& buffers);
 size_t LivePeakBytes(const PlanDraft& draft);
 
 // A separate storage for each value, except that all versions of a persistent value share that of
-// the first, and packed values that of their pool. Requires chains of carries without cycles (VerifyGraph).
+// the first, and packed values that of their pool. Requires chains of carries without cycles
+// (VerifyGraph).
 std::vector<ValueId> SeparateStorage(const Graph& graph);
 
 }  // namespace thimble

@@ -129,7 +129,8 @@ void CurveDrawing::DrawAxes() {
   if (!chart_.unit.empty()) title += ", " + chart_.unit;
   if (frame_.y_log) title += ", logarithmic";
   for (const Curve& curve : curves_) {
-    if (curve.thin && !curve.points.empty()) title += fmt::format(" (thin: {})", curve.name);
+    if (!curve.thin || curve.points.empty() || curve.name.empty()) continue;
+    title += fmt::format(" (thin: {})", curve.name);
   }
   svg_.Text(0, 11, title, "strong");
   svg_.Line(frame_.area.x, frame_.bottom(), frame_.right(), frame_.bottom(), "axis");

@@ -18,7 +18,8 @@ struct Curve {
   std::string name;
   size_t colour = 0;               // LineClass
   std::vector<CurvePoint> points;  // by step; all numbers finite
-  bool thin = false;               // noisy values below a smoother curve; has no label
+  bool thin = false;               // noisy values below a smoother curve, or one of many curves
+                                   // without names; has no label
 };
 
 struct CurveChart {

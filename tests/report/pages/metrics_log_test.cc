@@ -80,5 +80,25 @@ TEST(MetricsLog, WrongLinesAreNamed) {
   EXPECT_EQ(Refusal("{\"step\":1,\"loss\":\"\xff\"}\n"), "line 1: expected a JSON object");
 }
 
+TEST(MetricsLog, RewiringsOfSparseWeights) {
+  const auto log = MetricsFromLines(
+      "{\"step\":10,\"moved_weights\":5,\"threshold\":0.25,\"active_weights\":[7,9]}\n"
+      "{\"step\":20,\"moved_weights\":6,\"threshold\":0.5,\"active_weights\":[8,8]}\n");
+  ASSERT_TRUE(log.ok()) << log.error().message;
+  EXPECT_EQ(log->moved_weights, (std::vector<CurvePoint>{{10, 5}, {20, 6}}));
+  EXPECT_EQ(log->threshold, (std::vector<CurvePoint>{{10, 0.25}, {20, 0.5}}));
+  ASSERT_EQ(log->active_weights.size(), 2U);
+  EXPECT_EQ(log->active_weights[1], (std::vector<CurvePoint>{{10, 9}, {20, 8}}));
+}
+
+TEST(MetricsLog, RefusesWrongListsOfActiveWeights) {
+  EXPECT_EQ(Refusal("{\"step\":1,\"active_weights\":7}\n"),
+            "line 1: active_weights: expected a list");
+  EXPECT_EQ(Refusal("{\"step\":1,\"active_weights\":[\"many\"]}\n"),
+            "line 1: active_weights: expected numbers");
+  EXPECT_EQ(Refusal("{\"step\":1,\"active_weights\":[7,9]}\n{\"step\":2,\"active_weights\":[7]}\n"),
+            "line 2: active_weights: expected 2 numbers, got 1");
+}
+
 }  // namespace
 }  // namespace thimble

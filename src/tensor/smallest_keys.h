@@ -23,7 +23,7 @@ struct KeyRange {
   uint32_t first = 0;
   uint32_t last = UINT32_MAX;  // included
 
-  bool Contains(uint32_t key) const { return key >= first && key <= last; }
+  constexpr bool Contains(uint32_t key) const { return key >= first && key <= last; }
 };
 
 // The smallest `wanted` keys; there must be at least that many. visit_keys(range, visit) calls

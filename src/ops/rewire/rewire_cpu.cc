@@ -10,31 +10,12 @@
 #include "thimble/ops/rewire/moved_pools.h"
 #include "thimble/ops/rewire/rewire.h"
 #include "thimble/ops/rewire/rewire_rule.h"
+#include "thimble/ops/rewire/rewire_scratch.h"
 #include "thimble/tensor/pattern.h"
 #include "thimble/tensor/smallest_keys.h"
 
 namespace thimble {
 namespace {
-
-// Scratch: a table of tensors, then the new numbers of one pool at a time, then the new pattern,
-// whose last word is always written.
-struct ScratchPlan {
-  size_t pool_begin = 0;
-  size_t pattern_begin = 0;
-  size_t end = 0;
-};
-
-ScratchPlan PlanScratch(size_t num_tensors, size_t pool_bytes, size_t pattern_words) {
-  constexpr size_t kAlignment = 64;
-  const auto aligned = [](size_t bytes) {
-    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  };
-  ScratchPlan plan;
-  plan.pool_begin = aligned(num_tensors * sizeof(RewireTensor));
-  plan.pattern_begin = aligned(plan.pool_begin + pool_bytes);
-  plan.end = plan.pattern_begin + pattern_words * sizeof(uint32_t);
-  return plan;
-}
 
 // One rewiring. Results are made in scratch and copied to the outputs, so that an output may have
 // the address of its input: first the pools one by one, then the pattern, by which pools are read.
@@ -88,8 +69,8 @@ Rewiring::Rewiring(const KernelCall& call)
     pool_bytes = std::max(pool_bytes, call.inputs[pool].size_bytes());
   }
   const size_t num_tensors = call.attributes.Ints("tensors").size();
-  const ScratchPlan plan =
-      PlanScratch(num_tensors, pool_bytes, static_cast<size_t>(PatternWords(blocks_)));
+  const RewireScratch plan =
+      PlanRewireScratch(num_tensors, pool_bytes, static_cast<size_t>(PatternWords(blocks_)));
   THIMBLE_CHECK(plan.end == call.scratch.size());
   tensors_ = {reinterpret_cast<RewireTensor*>(call.scratch.data()), num_tensors};
   new_pool_ = call.scratch.data() + plan.pool_begin;
@@ -269,8 +250,8 @@ size_t RewireCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*
     const auto numbers = static_cast<size_t>(call.inputs[pool].elements());
     pool_bytes = std::max(pool_bytes, StorageBytes(call.input_type(pool), numbers));
   }
-  return PlanScratch(call.attributes.Ints("tensors").size(), pool_bytes,
-                     static_cast<size_t>(call.inputs[0].elements()))
+  return PlanRewireScratch(call.attributes.Ints("tensors").size(), pool_bytes,
+                           static_cast<size_t>(call.inputs[0].elements()))
       .end;
 }
 

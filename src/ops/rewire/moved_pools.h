@@ -9,6 +9,8 @@
 #include "thimble/tensor/packed.h"
 #include "thimble/tensor/tensor_view.h"
 
+struct CUstream_st;
+
 namespace thimble {
 
 class ThreadPool;
@@ -19,13 +21,18 @@ struct PatternChange {
   const uint32_t* new_words = nullptr;
   int64_t blocks = 0;
 
-  const uint32_t* old_starts() const { return old_words + blocks * kPatternBlockWords; }
-  const uint32_t* new_starts() const { return new_words + blocks * kPatternBlockWords; }
+  constexpr const uint32_t* old_starts() const { return old_words + blocks * kPatternBlockWords; }
+  constexpr const uint32_t* new_starts() const { return new_words + blocks * kPatternBlockWords; }
 };
 
 // Writes the numbers of `old_pool` in the order of the new pattern to `new_pool`, which has the
 // same type and size and does not overlap it. Numbers that grow, and bytes of no number, become 0.
 void MovePool(ThreadPool& pool, const PatternChange& change, std::span<const RewireTensor> tensors,
               const TensorView& old_pool, std::byte* new_pool);
+
+// The same in the GPU's memory. `active` is the number of active positions of both patterns.
+void MovePoolOnCuda(CUstream_st* stream, const PatternChange& change,
+                    std::span<const RewireTensor> tensors, int64_t active,
+                    const TensorView& old_pool, std::byte* new_pool);
 
 }  // namespace thimble

@@ -136,6 +136,7 @@ OpDef Make_rewire() {
   return AddSettings(op)
       .OutputMayReuse("next_momentum", "momentum")
       .CpuKernel<RewireCpu>("RewireCpu")
+      .CudaKernel<RewireCuda>("RewireCuda")
       .Reference<RewireReference>();
 }
 
@@ -147,7 +148,10 @@ OpDef Make_rewire_plain() {
       .Input("update", DType::kI32)
       .Output("next_pattern", DType::kI32)
       .Output("next_weights");
-  return AddSettings(op).CpuKernel<RewireCpu>("RewirePlainCpu").Reference<RewireReference>();
+  return AddSettings(op)
+      .CpuKernel<RewireCpu>("RewirePlainCpu")
+      .CudaKernel<RewireCuda>("RewirePlainCuda")
+      .Reference<RewireReference>();
 }
 
 }  // namespace thimble

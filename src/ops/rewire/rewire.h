@@ -27,4 +27,15 @@ struct RewireCpu {
   static void Run(const KernelCall& call);
 };
 
+// The same bits, except those of NaN in the scales of momentum in 8 bits: processors make different
+// ones. Unlike the CPU it cannot check that the pattern is one for these weights.
+struct RewireCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static std::string_view Declines(const OpCall& call) { return RewireCpu::Declines(call); }
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+    return RewireCpu::ScratchBytes(call, limits);
+  }
+  static void Run(const KernelCall& call);
+};
+
 }  // namespace thimble

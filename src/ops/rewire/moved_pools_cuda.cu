@@ -10,6 +10,18 @@
 namespace thimble {
 namespace {
 
+// As FindGroup<1>, for the new pattern: the kernel before, which may still run when this one
+// begins, writes it, so it must not be read as constant data.
+__device__ PackedGroup FindInNew(const PackedPlace& packed, int64_t element) {
+  const int64_t block = element / kPatternBlock;
+  const int64_t word = element / kPatternWordBits;
+  uint32_t place = packed.starts[block];
+  for (int64_t w = block * kPatternBlockWords; w < word; ++w) place += __popc(packed.bits[w]);
+  const uint32_t bits = packed.bits[word];
+  const int bit = static_cast<int>(element % kPatternWordBits);
+  return {bits >> bit & 1, place + __popc(bits & ((1U << bit) - 1))};
+}
+
 // Called for each position, then for each number of the pool behind the active ones. Numbers of 16
 // or 32 bits, as integers: their bits stay.
 template <class Stored>
@@ -26,7 +38,7 @@ struct MoveNumber {
       to[active + i - positions] = 0;
       return;
     }
-    const PackedGroup next = FindGroup<1>(after, i);
+    const PackedGroup next = FindInNew(after, i);
     if (next.active == 0) return;
     const PackedGroup old = FindGroup<1>(before, i);
     to[next.place] = old.active != 0 ? from[old.place] : Stored{0};

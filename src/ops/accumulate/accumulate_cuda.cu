@@ -6,6 +6,7 @@
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/ops/accumulate/accumulate.h"
+#include "thimble/ops/accumulate/accumulate_number.cuh"
 #include "thimble/ops/accumulate/accumulate_tensors.h"
 #include "thimble/tensor/packed.h"
 
@@ -65,8 +66,7 @@ __global__ void __launch_bounds__(kAccumulateThreads)
   }
   for (int k = i; k < min(i + 4, tensor.elements); ++k) {
     const float x = LoadNumber(As<AnyNumber>(tensor.x) + k);
-    const float next = first ? x : LoadNumber(As<AnyNumber>(tensor.sum) + k) + x;
-    StoreNumber(next, As<AnyNumber>(tensor.next) + k);
+    AccumulateNumber(tensor.sum, first, x, k, tensor.next);
   }
 }
 

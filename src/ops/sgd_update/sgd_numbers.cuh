@@ -31,7 +31,10 @@ __device__ inline SgdFour LoadSgdNumbers(const void* array, int i, int count) {
     const float4 numbers = LoadFour(from);
     return {{numbers.x, numbers.y, numbers.z, numbers.w}};
   }
-  for (int k = 0; k < count; ++k) four.numbers[k] = LoadNumber(from + k);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k < count) four.numbers[k] = LoadNumber(from + k);
+  }
   return four;
 }
 
@@ -42,7 +45,10 @@ __device__ inline void StoreSgdNumbers(const SgdFour& four, void* array, int i, 
     return StoreFour(
         make_float4(four.numbers[0], four.numbers[1], four.numbers[2], four.numbers[3]), to);
   }
-  for (int k = 0; k < count; ++k) StoreNumber(four.numbers[k], to + k);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k < count) StoreNumber(four.numbers[k], to + k);
+  }
 }
 
 __device__ inline SgdFour LoadSgdFloats(const void* array, int i, int count) {
@@ -115,6 +121,8 @@ __device__ inline void StoreQ8(const SgdFour& four, const SgdRounding& rounding,
       make_char4(values[0], values[1], values[2], values[3]);
 }
 
+// The functions below know q8 only if kQ8 says so: it needs all threads of a block.
+template <bool kQ8 = true>
 __device__ inline SgdFour LoadSgdFour(DType type, const void* array, int i, int count) {
   if (array == nullptr) return {};
   switch (type) {
@@ -123,7 +131,8 @@ __device__ inline SgdFour LoadSgdFour(DType type, const void* array, int i, int 
     case DType::kBF16:
       return LoadSgdNumbers<BF16>(array, i, count);
     case DType::kQ8:
-      return LoadQ8(array, i, count);
+      if constexpr (kQ8) return LoadQ8(array, i, count);
+      return {};
     default:
       return LoadSgdNumbers<float>(array, i, count);
   }
@@ -148,6 +157,7 @@ __device__ inline SgdFour RoundSgdFour(DType type, SgdFour four, const SgdRoundi
 }
 
 // `output` is the index among the op's outputs, which decides the bits of the words.
+template <bool kQ8 = true>
 __device__ inline void StoreSgdFour(DType type, SgdFour four, const SgdRounding& rounding,
                                     int output, void* array, int i, int count) {
   const int shift = RoundingDraw::ShiftOf(output);
@@ -157,7 +167,8 @@ __device__ inline void StoreSgdFour(DType type, SgdFour four, const SgdRounding&
     case DType::kBF16:
       return StoreSgdNumbers<BF16>(RoundSgdFour(type, four, rounding, shift), array, i, count);
     case DType::kQ8:
-      return StoreQ8(four, rounding, shift, array, i, count);
+      if constexpr (kQ8) StoreQ8(four, rounding, shift, array, i, count);
+      return;
     default:
       return StoreSgdNumbers<float>(four, array, i, count);
   }
@@ -171,14 +182,16 @@ __device__ inline void CopyWords(const void* from, void* to, int i, int count) {
   }
 }
 // If both have one type; otherwise rounded to the nearest.
+template <bool kQ8 = true>
 __device__ inline void CopySgdFour(DType from_type, const void* from, DType to_type, void* to,
                                    int i, int count) {
   if (from_type != to_type) {
-    return StoreSgdFour(to_type, LoadSgdFour(from_type, from, i, count), {}, 0, to, i, count);
+    return StoreSgdFour<kQ8>(to_type, LoadSgdFour<kQ8>(from_type, from, i, count), {}, 0, to, i,
+                             count);
   }
   if (from == to || count == 0) return;
   if (from_type == DType::kF32) return CopyWords<uint32_t>(from, to, i, count);
-  if (from_type != DType::kQ8) return CopyWords<uint16_t>(from, to, i, count);
+  if (!kQ8 || from_type != DType::kQ8) return CopyWords<uint16_t>(from, to, i, count);
   const std::byte* old_block = BlockOf(static_cast<const std::byte*>(from), i);
   std::byte* block = BlockOf(static_cast<std::byte*>(to), i);
   if (i % static_cast<int>(kQ8BlockNumbers) == 0) {

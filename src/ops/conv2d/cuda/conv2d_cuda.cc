@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kTooOdd = "the tiled kernel does not support this shape";
 constexpr std::string_view kTooLarge = "a size exceeds 32 bits";
 constexpr std::string_view kNotShort = "takes two factors of the same 16-bit type only";
+constexpr std::string_view kNotFloats = "takes factors in f32 only";
 constexpr std::string_view kNotMixed = "takes weights in f32 beside a factor of 16 bits only";
 
 int Narrow(int64_t number) { return static_cast<int>(number); }
@@ -217,20 +218,24 @@ void RunGradInput(const KernelCall& call, Math math) {
                         .result = NumbersOf(call.outputs[0])});
 }
 
-void RunGradWeight(const KernelCall& call, Math math) {
-  const auto gradient = FittingWeightGradient(Running(call, Conv2dGradWeightGeometryOf), math);
-  const WeightGradientArrays arrays{
-      .x = ConstNumbersOf(call.inputs[0]),
-      .dy = ConstNumbersOf(call.inputs[1]),
-      .dw = NumbersOf(call.outputs[0]),
-      .packed = call.outputs[0].packed,
-      .scratch = reinterpret_cast<float*>(call.scratch.data())};  // NOLINT: raw storage
-  if (IsShort(math)) {
-    LaunchShortWeightGradient(call.stream, *gradient, math, arrays);
-  } else {
-    LaunchWeightGradient(call.stream, *gradient, math, arrays);
-  }
+// How conv2d_grad_weight multiplies factors of this type.
+Math GradWeightMath(GradWeightKernel kernel, DType type) {
+  if (kernel == GradWeightKernel::kShort) return ShortMath(type);
+  return kernel == GradWeightKernel::kFp32 ? Math::kFp32 : Math::kTf32;
 }
+
+WeightGradient PartOf(WeightGradient gradient, const OutChannels& channels) {
+  gradient.first_out = Narrow(channels.first);
+  gradient.end_out = Narrow(channels.end);
+  return gradient;
+}
+
+// All of it, stored.
+void RunGradWeight(const KernelCall& call, GradWeightKernel kernel) {
+  LaunchGradWeight(kernel, call, {0, call.out_shape(0)[0]}, call.scratch.data(),
+                   {.numbers = NumbersOf(call.outputs[0]), .packed = call.outputs[0].packed});
+}
+OutChannels AllOutChannels(const OpCall& call) { return {0, call.inputs[1][3]}; }
 
 std::string_view ForwardDeclines(const OpCall& call, Math math) {
   return ForwardTaps(Conv2dGeometryOf(call).value(), math) ? "" : kTooOdd;
@@ -238,7 +243,7 @@ std::string_view ForwardDeclines(const OpCall& call, Math math) {
 std::string_view GradInputDeclines(const OpCall& call, Math math) {
   return GradInputTaps(Conv2dGradInputGeometryOf(call).value(), math) ? "" : kTooOdd;
 }
-std::string_view GradWeightDeclines(const OpCall& call, Math math) {
+std::string_view TiledGradWeightDeclines(const OpCall& call, Math math) {
   return FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(), math) ? "" : kTooOdd;
 }
 
@@ -306,42 +311,89 @@ void Conv2dGradInputPlainCuda::Run(const KernelCall& call) {
                        ConstNumbersOf(call.inputs[1]), NumbersOf(call.outputs[0]));
 }
 
+std::string_view GradWeightDeclines(GradWeightKernel kernel, const OpCall& call) {
+  switch (kernel) {
+    case GradWeightKernel::kShort:
+      if (!AreShort(call.input_type(0), call.input_type(1))) return kNotShort;
+      return TiledGradWeightDeclines(call, Math::kF16);
+    case GradWeightKernel::kFp32:
+      if (call.input_type(0) != DType::kF32 || call.input_type(1) != DType::kF32) return kNotFloats;
+      return TiledGradWeightDeclines(call, Math::kTf32);
+    case GradWeightKernel::kTf32:
+      return TiledGradWeightDeclines(call, Math::kTf32);
+    case GradWeightKernel::kPlain:
+      return PlainDeclines(Conv2dGradWeightGeometryOf(call).value());
+  }
+  return {};
+}
+
+size_t GradWeightScratchBytes(GradWeightKernel kernel, const OpCall& call,
+                              const OutChannels& channels) {
+  if (kernel == GradWeightKernel::kPlain) return 0;
+  const bool is_short = kernel == GradWeightKernel::kShort;
+  const auto gradient = FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(),
+                                              is_short ? Math::kF16 : Math::kTf32);
+  const WeightGradient part = PartOf(*gradient, channels);
+  return is_short ? ShortWeightGradientScratchBytes(part) : WeightGradientScratchBytes(part);
+}
+
+void LaunchGradWeight(GradWeightKernel kernel, const KernelCall& call, const OutChannels& channels,
+                      std::byte* scratch, const SumTarget& dw) {
+  const Conv2dGeometry g = Running(call, Conv2dGradWeightGeometryOf);
+  const ConstNumbers x = ConstNumbersOf(call.inputs[0]);
+  const ConstNumbers dy = ConstNumbersOf(call.inputs[1]);
+  if (kernel == GradWeightKernel::kPlain) {
+    const int64_t window = g.window_elements();
+    return LaunchPlainGradWeight(
+        call.stream, Plain(g), x, dy,
+        {channels.first * window, (channels.end - channels.first) * window}, dw);
+  }
+  const Math math = GradWeightMath(kernel, x.type);
+  const WeightGradient part = PartOf(*FittingWeightGradient(g, math), channels);
+  const WeightGradientArrays arrays{
+      .x = x, .dy = dy, .dw = dw, .scratch = reinterpret_cast<float*>(scratch)};  // NOLINT
+  if (IsShort(math)) {
+    LaunchShortWeightGradient(call.stream, part, math, arrays);
+  } else {
+    LaunchWeightGradient(call.stream, part, math, arrays);
+  }
+}
+
 std::string_view Conv2dGradWeightShortCuda::Declines(const OpCall& call) {
-  if (!AreShort(call.input_type(0), call.input_type(1))) return kNotShort;
-  return GradWeightDeclines(call, Math::kF16);
+  return GradWeightDeclines(GradWeightKernel::kShort, call);
 }
 size_t Conv2dGradWeightShortCuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return ShortWeightGradientScratchBytes(
-      *FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(), Math::kF16));
+  return GradWeightScratchBytes(GradWeightKernel::kShort, call, AllOutChannels(call));
 }
 void Conv2dGradWeightShortCuda::Run(const KernelCall& call) {
-  RunGradWeight(call, ShortMath(call.inputs[0].dtype));
+  RunGradWeight(call, GradWeightKernel::kShort);
 }
 
 std::string_view Conv2dGradWeightTf32Cuda::Declines(const OpCall& call) {
-  return GradWeightDeclines(call, Math::kTf32);
+  return GradWeightDeclines(GradWeightKernel::kTf32, call);
 }
 size_t Conv2dGradWeightTf32Cuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return WeightGradientScratchBytes(
-      *FittingWeightGradient(Conv2dGradWeightGeometryOf(call).value(), Math::kTf32));
+  return GradWeightScratchBytes(GradWeightKernel::kTf32, call, AllOutChannels(call));
 }
-void Conv2dGradWeightTf32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kTf32); }
+void Conv2dGradWeightTf32Cuda::Run(const KernelCall& call) {
+  RunGradWeight(call, GradWeightKernel::kTf32);
+}
 
 std::string_view Conv2dGradWeightFp32Cuda::Declines(const OpCall& call) {
-  return Conv2dGradWeightTf32Cuda::Declines(call);
+  return GradWeightDeclines(GradWeightKernel::kFp32, call);
 }
-size_t Conv2dGradWeightFp32Cuda::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
-  return Conv2dGradWeightTf32Cuda::ScratchBytes(call, limits);
+size_t Conv2dGradWeightFp32Cuda::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
+  return GradWeightScratchBytes(GradWeightKernel::kFp32, call, AllOutChannels(call));
 }
-void Conv2dGradWeightFp32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kFp32); }
+void Conv2dGradWeightFp32Cuda::Run(const KernelCall& call) {
+  RunGradWeight(call, GradWeightKernel::kFp32);
+}
 
 std::string_view Conv2dGradWeightPlainCuda::Declines(const OpCall& call) {
-  return PlainDeclines(Conv2dGradWeightGeometryOf(call).value());
+  return GradWeightDeclines(GradWeightKernel::kPlain, call);
 }
 void Conv2dGradWeightPlainCuda::Run(const KernelCall& call) {
-  LaunchPlainGradWeight(call.stream, Plain(Running(call, Conv2dGradWeightGeometryOf)),
-                        ConstNumbersOf(call.inputs[0]), ConstNumbersOf(call.inputs[1]),
-                        NumbersOf(call.outputs[0]), call.outputs[0].packed);
+  RunGradWeight(call, GradWeightKernel::kPlain);
 }
 
 }  // namespace thimble

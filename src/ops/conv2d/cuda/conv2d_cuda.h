@@ -6,6 +6,7 @@
 #pragma once
 
 #include "thimble/graph/kernel.h"
+#include "thimble/ops/conv2d/cuda/sum_target.h"
 
 namespace thimble {
 
@@ -125,5 +126,23 @@ struct Conv2dGradWeightPlainCuda {
 struct Conv2dGradWeightPlainFp32Cuda : Conv2dGradWeightPlainCuda {
   static constexpr std::string_view kOption = kFp32Option;
 };
+
+// ---- The same for ops that use the weight gradient at once (conv2d_update)
+
+enum class GradWeightKernel { kShort, kTf32, kFp32, kPlain };
+
+// Output channels [first, end) of a weight gradient.
+struct OutChannels {
+  int64_t first, end;
+};
+
+// `call` has the inputs x and dy, which others may follow, and the attributes of
+// conv2d_grad_weight.
+std::string_view GradWeightDeclines(GradWeightKernel kernel, const OpCall& call);
+size_t GradWeightScratchBytes(GradWeightKernel kernel, const OpCall& call,
+                              const OutChannels& channels);
+// Computes a part of the gradient. The sums have the bits of the whole.
+void LaunchGradWeight(GradWeightKernel kernel, const KernelCall& call, const OutChannels& channels,
+                      std::byte* scratch, const SumTarget& dw);
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/packed.cuh"
 #include "thimble/ops/conv2d/cuda/plain_convolution.h"
+#include "thimble/ops/conv2d/cuda/sum_target.cuh"
 
 namespace thimble {
 namespace {
@@ -95,9 +96,10 @@ constexpr int kStrands = 128;
 template <class Storage>
 __global__ void __launch_bounds__(kStrands)
     GradWeightKernel(const __grid_constant__ PlainConvolution c, InNumbers<Storage> x,
-                     InNumbers<Storage> dy, OutNumbers<Storage> dw, PackedPlace packed) {
+                     InNumbers<Storage> dy, int64_t first,
+                     const __grid_constant__ SumTarget target) {
   __shared__ float strands[kStrands];
-  const int64_t element = blockIdx.x;
+  const int64_t element = first + blockIdx.x;
   const int channel = static_cast<int>(element % c.channels);
   const int tap = static_cast<int>(element / c.channels % (c.kernel_height * c.kernel_width));
   const int64_t out = element / c.channels / (c.kernel_height * c.kernel_width);
@@ -121,12 +123,7 @@ __global__ void __launch_bounds__(kStrands)
       strands[threadIdx.x] += strands[threadIdx.x + half];
     }
   }
-  if (threadIdx.x != 0) return;
-  if (packed.is_packed()) {
-    StoreActive<1>({strands[0]}, packed, element, dw);
-  } else {
-    StoreNumber(strands[0], dw + element);
-  }
+  if (threadIdx.x == 0) HandOverSums<1>({strands[0]}, target, element);
 }
 
 }  // namespace
@@ -162,15 +159,14 @@ void LaunchPlainGradInput(cudaStream_t stream, const PlainConvolution& c, const 
 }
 
 void LaunchPlainGradWeight(cudaStream_t stream, const PlainConvolution& c, const ConstNumbers& x,
-                           const ConstNumbers& dy, const Numbers& dw, const PackedPlace& packed) {
-  const int64_t elements = int64_t{c.out_channels} * c.kernel_height * c.kernel_width * c.channels;
-  if (elements == 0) return;
+                           const ConstNumbers& dy, const ElementRange& range, const SumTarget& dw) {
+  if (range.count == 0) return;
   const auto launch = [&]<class Storage>(Storage) {
-    GradWeightKernel<Storage><<<static_cast<unsigned>(elements), kStrands, 0, stream>>>(
-        c, As<Storage>(x), As<Storage>(dy), As<Storage>(dw), packed);
+    GradWeightKernel<Storage><<<static_cast<unsigned>(range.count), kStrands, 0, stream>>>(
+        c, As<Storage>(x), As<Storage>(dy), range.first, dw);
     THIMBLE_CUDA_LAUNCHED();
   };
-  WithFloatsOrAny(std::array{x.type, dy.type, dw.type}, launch);
+  WithFloatsOrAny(std::array{x.type, dy.type}, launch);
 }
 
 }  // namespace thimble

@@ -7,13 +7,13 @@
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
-#include "thimble/device/cuda/numbers.cuh"
-#include "thimble/device/cuda/packed.cuh"
+#include "thimble/ops/conv2d/cuda/sum_target.cuh"
+#include "thimble/ops/conv2d/cuda/weight_gradient.h"
 
 namespace thimble {
 
-// sum[i] of `count` rows of `elements` vectors. A block has kWidth columns; it sums kHeight strands
-// of rows, then adds the strands as a tree.
+// The sums of `count` rows of `elements` vectors: elements of dw from `first` on. A block has
+// kWidth columns; it sums kHeight strands of rows, then adds the strands as a tree.
 inline constexpr int kSumThreads = 256;
 // From this many rows on, a block has many strands and few columns.
 inline constexpr int kManyRows = 80;
@@ -23,25 +23,18 @@ __device__ inline float4 Plus(const float4& a, const float4& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }
 
-// Where the sums go: all of them, or those of active elements if `packed` says which.
-struct SumTarget {
-  Numbers numbers;
-  PackedPlace packed;
-};
-
-__device__ inline void StoreSum(const SumTarget& sums, int64_t element, float sum) {
-  if (sums.packed.is_packed()) return StoreActive<1>({sum}, sums.packed, element, sums.numbers);
-  StoreNumber(sum, AnyPointer<void>(sums.numbers) + element);
+__device__ inline void HandOver(float sum, const SumTarget& target, int64_t first, int64_t i) {
+  HandOverSums<1>({sum}, target, first + i);
 }
-__device__ inline void StoreSum(const SumTarget& sums, int64_t element, const float4& sum) {
-  const float four[] = {sum.x, sum.y, sum.z, sum.w};
-  if (sums.packed.is_packed()) return StoreActive(four, sums.packed, 4 * element, sums.numbers);
-  StorePack(four, AnyPointer<void>(sums.numbers) + 4 * element);
+__device__ inline void HandOver(const float4& sum, const SumTarget& target, int64_t first,
+                                int64_t i) {
+  HandOverSums<4>({sum.x, sum.y, sum.z, sum.w}, target, first + 4 * i);
 }
 
 template <int kHeight, class Vector>
 __global__ void __launch_bounds__(kSumThreads)
-    SumRowsKernel(const Vector* rows, int count, int64_t elements, SumTarget sum) {
+    SumRowsKernel(const Vector* rows, int count, int64_t elements, int64_t first,
+                  const __grid_constant__ SumTarget target) {
   constexpr int kWidth = kSumThreads / kHeight;
   __shared__ Vector strands[kHeight][kWidth];
   const int64_t element = int64_t{blockIdx.x} * kWidth + threadIdx.x;
@@ -60,20 +53,36 @@ __global__ void __launch_bounds__(kSumThreads)
     total = Plus(total, strands[threadIdx.y + half][threadIdx.x]);
     strands[threadIdx.y][threadIdx.x] = total;
   }
-  if (threadIdx.y == 0 && element < elements) StoreSum(sum, element, total);
+  if (threadIdx.y == 0 && element < elements) HandOver(total, target, first, element);
 }
 
 template <class Vector>
 void LaunchSumRows(cudaStream_t stream, const Vector* rows, int count, int64_t elements,
-                   const SumTarget& sum) {
+                   int64_t first, const SumTarget& target) {
   const auto launch = [&]<int kHeight>() {
     constexpr int kWidth = kSumThreads / kHeight;
     const auto blocks = static_cast<unsigned>((elements + kWidth - 1) / kWidth);
     SumRowsKernel<kHeight>
-        <<<blocks, dim3(kWidth, kHeight), 0, stream>>>(rows, count, elements, sum);
+        <<<blocks, dim3(kWidth, kHeight), 0, stream>>>(rows, count, elements, first, target);
     THIMBLE_CUDA_LAUNCHED();
   };
   count < kManyRows ? launch.template operator()<8>() : launch.template operator()<32>();
+}
+
+// Adds up the copies in scratch of what a launch of a weight gradient computes, if there are
+// several.
+inline void SumCopies(cudaStream_t stream, const WeightGradient& g, int copies,
+                      const WeightGradientArrays& arrays) {
+  if (copies == 1) return;
+  const int64_t elements = g.range_elements();
+  const int64_t first = g.first_element();
+  if (elements % 4 == 0 && first % 4 == 0) {
+    LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), copies, elements / 4,
+                  first, arrays.dw);
+  } else {
+    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), copies, elements, first,
+                  arrays.dw);
+  }
 }
 
 }  // namespace thimble

@@ -133,26 +133,26 @@ __device__ void AddTurns(int row, int turn, float* exchange, WarpSums<C>& sums) 
   }
 }
 
-// Stores the sums of active elements only. Not inlined: StoreSums would become much longer.
-__noinline__ __device__ void StorePackedPair(float first, float second, int valid, int64_t element,
-                                             PackedPlace packed, Numbers dw) {
-  if (valid > 0) StoreActive<1>({first}, packed, element, dw);
-  if (valid > 1) StoreActive<1>({second}, packed, element + 1, dw);
+// Not inlined: StoreSums would become much longer.
+__noinline__ __device__ void HandOverPair(float first, float second, int valid, int64_t element,
+                                          const SumTarget& target) {
+  if (valid > 0) HandOverSums<1>({first}, target, element);
+  if (valid > 1) HandOverSums<1>({second}, target, element + 1);
 }
 
-// If dw is packed, it begins at its pool.
-template <class C, bool kPacked>
+// The sums go to `dw`, a dense array of the elements that the launch computes, or to `target`.
+template <class C, bool kToArray>
 __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int first_in,
                           const WarpSums<C>& sums, const OutNumbers<FloatStorage<C::kChannels>>& dw,
-                          const PackedPlace& packed) {
+                          const SumTarget& target) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int in = first_in + lane % 4 * 2;
 #pragma unroll
   for (int j = 0; j < 2 * C::kBlocksM; ++j) {
     const int out = first_out + j / 2 * 16 + lane / 4 * 2 + j % 2;
-    if (out >= g.out_channels) continue;
+    if (out >= g.end_out) continue;
     int64_t first = (static_cast<int64_t>(out) * C::kTaps + row) * C::kTaps * g.channels + in;
-    auto window = dw + first;
+    auto window = dw + (first - g.first_element());
 #pragma unroll
     for (int tap = 0; tap < C::kTaps;
          ++tap, window = window + g.channels, first = first + g.channels) {
@@ -160,8 +160,8 @@ __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int f
       for (int n = 0; n < C::kBlocksN; ++n) {
         const float* pair = &sums.values[tap][j / 2][n][j % 2 * 2];
         const int valid = g.channels - in - n * 8;
-        if constexpr (kPacked) {
-          StorePackedPair(pair[0], pair[1], valid, first + n * 8, packed, dw);
+        if constexpr (!kToArray) {
+          HandOverPair(pair[0], pair[1], valid, first + n * 8, target);
         } else if constexpr (C::kChannels == Channels::kFours) {
           if (valid > 0) *reinterpret_cast<float2*>(window + n * 8) = make_float2(pair[0], pair[1]);
         } else {
@@ -173,15 +173,15 @@ __device__ void StoreSums(const WeightGradient& g, int row, int first_out, int f
   }
 }
 
-// Blocks: x over splits, y over groups of output channels, z over groups of input channels. With
-// several splits, `partial` is dense.
-template <class C, bool kPacked>
+// Blocks: x over splits, y over groups of output channels, z over groups of input channels. Each
+// split has a copy of its own in `partial`; with `target`, there is only one split.
+template <class C, bool kToArray>
 __global__ void __launch_bounds__(C::kThreads, 2)
     WeightGradientKernel(const __grid_constant__ WeightGradient g, const __grid_constant__ Tiling t,
                          InNumbers<FloatStorage<C::kChannels>> x,
                          InNumbers<FloatStorage<C::kChannels>> dy,
                          OutNumbers<FloatStorage<C::kChannels>> partial,
-                         const __grid_constant__ PackedPlace packed) {
+                         const __grid_constant__ SumTarget target) {
   extern __shared__ float shared[];
   const TileArea dy_area{t.rows, t.columns};
   const int dy_floats = dy_area.pixels() * kPitch;
@@ -189,7 +189,7 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   const int thread = static_cast<int>(threadIdx.x);
   const int row = thread / 32 / C::kTurns;
   const int turn = thread / 32 % C::kTurns;
-  const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
+  const int first_out = g.first_out + static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
   const int first = t.FirstTile(blockIdx.x);
   const int end = t.FirstTile(blockIdx.x + 1);
@@ -224,8 +224,8 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   __syncthreads();
   AddTurns<C>(row, turn, shared, sums);
   if (turn > 0) return;
-  const int64_t elements = static_cast<int64_t>(g.out_channels) * C::kTaps * C::kTaps * g.channels;
-  StoreSums<C, kPacked>(g, row, first_out, first_in, sums, partial + blockIdx.x * elements, packed);
+  StoreSums<C, kToArray>(g, row, first_out, first_in, sums,
+                         partial + blockIdx.x * g.range_elements(), target);
 }
 
 template <class C>
@@ -237,10 +237,11 @@ template <class C>
 void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientArrays& arrays) {
   using Storage = FloatStorage<C::kChannels>;
   const Tiling t = TilingOf(g, C::kOut, C::kIn);
-  const dim3 blocks(static_cast<unsigned>(t.splits), static_cast<unsigned>(t.out_groups),
+  const dim3 blocks(static_cast<unsigned>(t.splits), OutGroups(g, C::kOut),
                     static_cast<unsigned>(t.in_groups));
-  const auto launch = [&]<bool kPacked>() {
-    const auto kernel = WeightGradientKernel<C, kPacked>;
+  const bool to_array = t.splits > 1 || arrays.dw.is_dense_array();
+  const auto launch = [&]<bool kToArray>() {
+    const auto kernel = WeightGradientKernel<C, kToArray>;
     static const bool allowed = [&] {
       THIMBLE_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         static_cast<int>(kMaxSharedBytes)));
@@ -249,20 +250,11 @@ void Launch(cudaStream_t stream, const WeightGradient& g, const WeightGradientAr
     static_cast<void>(allowed);
     kernel<<<blocks, C::kThreads, SharedBytes(t, ExchangeFloats<C>()), stream>>>(
         g, t, As<Storage>(arrays.x), As<Storage>(arrays.dy),
-        As<Storage>(t.splits > 1 ? Numbers(arrays.scratch) : arrays.dw), arrays.packed);
+        As<Storage>(t.splits > 1 ? Numbers(arrays.scratch) : arrays.dw.numbers), arrays.dw);
     THIMBLE_CUDA_LAUNCHED();
   };
-  t.splits == 1 && arrays.packed.is_packed() ? launch.template operator()<true>()
-                                             : launch.template operator()<false>();
-  if (t.splits == 1) return;
-  const auto elements = static_cast<int64_t>(g.elements());
-  if (elements % 4 == 0) {
-    LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), t.splits, elements / 4,
-                  {arrays.dw, arrays.packed});
-  } else {
-    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), t.splits, elements,
-                  {arrays.dw, arrays.packed});
-  }
+  to_array ? launch.template operator()<true>() : launch.template operator()<false>();
+  SumCopies(stream, g, t.splits, arrays);
 }
 
 // The same, for work that does not depend on math and channels.
@@ -283,13 +275,13 @@ bool FitsWeightGradient(const WeightGradient& gradient) {
 size_t WeightGradientScratchBytes(const WeightGradient& gradient) {
   const int splits = WithAnyConfig(
       gradient, [&]<class C>() { return TilingOf(gradient, C::kOut, C::kIn).splits; });
-  return splits > 1 ? static_cast<size_t>(splits) * gradient.elements() * sizeof(float) : 0;
+  return splits > 1 ? static_cast<size_t>(splits * gradient.range_elements()) * sizeof(float) : 0;
 }
 
 void LaunchWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
                           const WeightGradientArrays& arrays) {
   const auto launch = [&]<class C>() { Launch<C>(stream, gradient, arrays); };
-  const bool floats = arrays.x.is_float() && arrays.dy.is_float() && arrays.dw.is_float();
+  const bool floats = arrays.x.is_float() && arrays.dy.is_float() && arrays.dw.numbers.is_float();
   if (math == Math::kFp32) {
     WithConfig<Math::kFp32, Channels::kOdd>(gradient, launch);
   } else if (!floats) {

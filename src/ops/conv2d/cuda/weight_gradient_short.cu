@@ -141,10 +141,9 @@ __device__ void CollectSums(int row, int turn, const WarpSums<C>& sums, float* s
 // Adds up the sums of the cluster's blocks, in order; each block stores a part of the result.
 template <class C>
 __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, const float* slab,
-                                 const AnyPointer<void>& dw, const PackedPlace& packed,
-                                 int64_t first) {
+                                 const SumTarget& target, int64_t first) {
   const int rank = static_cast<int>(blockIdx.x) % cluster_blocks;
-  const int first_out = static_cast<int>(blockIdx.y) * C::kOut;
+  const int first_out = g.first_out + static_cast<int>(blockIdx.y) * C::kOut;
   const int first_in = static_cast<int>(blockIdx.z) * C::kIn;
   SyncCluster();
   for (int four = rank * C::kThreads + static_cast<int>(threadIdx.x); four < Slab<C>::kFours;
@@ -156,7 +155,7 @@ __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, co
       sum = Plus(sum, LoadFromClusterBlock(slab + out * Slab<C>::kRowPitch + place, block));
     }
     const int in = first_in + place % C::kIn;
-    if (first_out + out >= g.out_channels || in >= g.channels) continue;
+    if (first_out + out >= g.end_out || in >= g.channels) continue;
     const int64_t index =
         first +
         (static_cast<int64_t>(first_out + out) * C::kTaps * C::kTaps + place / C::kIn) *
@@ -164,27 +163,26 @@ __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, co
         in;
     const float numbers[] = {sum.x, sum.y, sum.z, sum.w};
     if (g.channels % 4 == 0) {
-      packed.is_packed() ? StoreActive(numbers, packed, index, dw) : StorePack(numbers, dw + index);
+      HandOverSums(numbers, target, index);
       continue;
     }
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (in + i >= g.channels) break;
-      packed.is_packed() ? StoreActive<1>({numbers[i]}, packed, index + i, dw)
-                         : StoreNumber(numbers[i], dw + (index + i));
+      HandOverSums<1>({numbers[i]}, target, index + i);
     }
   }
   SyncCluster();  // until here others read this block's sums
 }
 
 // Blocks: x over splits, clusters first; y over groups of output channels, z over groups of input
-// channels. Sums go to dw, or if there are several clusters, each to its own copy, which is dense.
+// channels. If there are several clusters, the target is dense, and each has its own copy there.
 template <class C>
 __global__ void __launch_bounds__(C::kThreads, 2)
     ShortWeightGradientKernel(const __grid_constant__ WeightGradient g,
                               const __grid_constant__ Tiling t, int cluster_blocks,
                               ShortGroups<typename C::Number> x, ShortGroups<typename C::Number> dy,
-                              Numbers dw, const __grid_constant__ PackedPlace packed) {
+                              const __grid_constant__ SumTarget target) {
   using Number = typename C::Number;
   using Groups = ShortGroups<Number>;
   using DyTile = ImageTile<Groups, C::kThreads, C::kOut, kPitch>;
@@ -216,23 +214,8 @@ __global__ void __launch_bounds__(C::kThreads, 2)
   WaitForCopies();
   __syncthreads();
   CollectSums<C>(row, turn, sums, shared);
-  const int64_t elements = static_cast<int64_t>(g.out_channels) * C::kTaps * C::kTaps * g.channels;
-  StoreClusterSums<C>(g, cluster_blocks, shared, dw, packed,
-                      static_cast<int>(blockIdx.x) / cluster_blocks * elements);
-}
-
-// Adds up the copies of dw in scratch, if there are several.
-void SumCopies(cudaStream_t stream, const WeightGradient& g, int copies,
-               const WeightGradientArrays& arrays) {
-  if (copies == 1) return;
-  const auto elements = static_cast<int64_t>(g.elements());
-  if (elements % 4 == 0) {
-    LaunchSumRows(stream, reinterpret_cast<const float4*>(arrays.scratch), copies, elements / 4,
-                  {arrays.dw, arrays.packed});
-  } else {
-    LaunchSumRows(stream, static_cast<const float*>(arrays.scratch), copies, elements,
-                  {arrays.dw, arrays.packed});
-  }
+  StoreClusterSums<C>(g, cluster_blocks, shared, target,
+                      static_cast<int>(blockIdx.x) / cluster_blocks * g.range_elements());
 }
 
 template <class C>
@@ -250,14 +233,12 @@ void Launch(cudaStream_t stream, const WeightGradient& g, int copies,
   Tiling t = TilingOf(g, C::kOut, C::kIn);
   const int cluster_blocks = HasClusters() ? SharingOf(t).cluster_blocks : 1;
   t.splits = copies * cluster_blocks;
-  const dim3 blocks(static_cast<unsigned>(t.splits), static_cast<unsigned>(t.out_groups),
+  const dim3 blocks(static_cast<unsigned>(t.splits), OutGroups(g, C::kOut),
                     static_cast<unsigned>(t.in_groups));
   const Groups x{arrays.x, CopyingOf(arrays.x.type, DTypeOf<Number>(), g.channels)};
   const Groups dy{arrays.dy, CopyingOf(arrays.dy.type, DTypeOf<Number>(), g.out_channels)};
   LaunchClusters(stream, blocks, C::kThreads, SharedBytes<C>(t), cluster_blocks, kernel, g, t,
-                 cluster_blocks, x, dy,
-                 copies == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32},
-                 copies == 1 ? arrays.packed : PackedPlace{});
+                 cluster_blocks, x, dy, TargetOfCopies(g, copies, arrays));
 }
 
 // Tilings do not depend on which type of 16 bits it is.
@@ -284,13 +265,15 @@ bool FitsShortWeightGradient(const WeightGradient& gradient) {
 
 size_t ShortWeightGradientScratchBytes(const WeightGradient& gradient) {
   const int copies = CopiesOf(gradient);
-  return copies > 1 ? static_cast<size_t>(copies) * gradient.elements() * sizeof(float) : 0;
+  return copies > 1 ? static_cast<size_t>(copies * gradient.range_elements()) * sizeof(float) : 0;
 }
 
 void LaunchShortWeightGradient(cudaStream_t stream, const WeightGradient& gradient, Math math,
                                const WeightGradientArrays& arrays) {
   const int copies = CopiesOf(gradient);
-  const auto sharing = WideSharingOf(gradient);
+  auto sharing = WideSharingOf(gradient);
+  // Blocks of fewer columns, which add in the same order, if the others would compute too many.
+  if (sharing && gradient.end_out - gradient.first_out <= 64) sharing->columns = 64;
   if (!sharing || !LaunchWideWeightGradient(stream, gradient, *sharing, math, arrays)) {
     const auto launch = [&]<class C>() { Launch<C>(stream, gradient, copies, arrays); };
     if (math == Math::kF16) {

@@ -73,6 +73,11 @@ struct WarpSums {
   float values[C::kTaps][C::kBlocksM][C::kBlocksN][4] = {};
 };
 
+// Blocks of output channels that a launch has.
+inline unsigned OutGroups(const WeightGradient& g, int out) {
+  return static_cast<unsigned>((g.end_out - g.first_out + out - 1) / out);
+}
+
 // Whether blocks support the kernel's size, and there are channels to distribute over them.
 inline bool FitsBlocks(const WeightGradient& g) {
   return (g.kernel == 1 || g.kernel == 3) && g.elements() > 0;
@@ -96,7 +101,7 @@ __device__ void CopyTile(const WeightGradient& g, const Tiling& t, int tile, con
   const int64_t x_image = static_cast<int64_t>(g.height) * g.width * g.channels;
   DyTile::Copy(thread, {dy.From(image * dy_image), g.out_height, g.out_width, g.out_channels},
                {line, column, 1}, {t.rows, t.columns}, t.columns_of_dy,
-               static_cast<int>(blockIdx.y) * DyTile::kChannels, to);
+               g.first_out + static_cast<int>(blockIdx.y) * DyTile::kChannels, to);
   XTile::Copy(thread, {x.From(image * x_image), g.height, g.width, g.channels},
               {line * g.stride - g.padding, column * g.stride - g.padding, 1}, t.area,
               t.columns_of_x, static_cast<int>(blockIdx.z) * XTile::kChannels,

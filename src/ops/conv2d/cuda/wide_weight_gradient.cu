@@ -8,9 +8,8 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/launch_early.cuh"
-#include "thimble/device/cuda/numbers.cuh"
-#include "thimble/device/cuda/packed.cuh"
 #include "thimble/device/cuda/tensor_map.h"
+#include "thimble/ops/conv2d/cuda/sum_target.cuh"
 #include "thimble/ops/conv2d/cuda/wide_product.cuh"
 #include "thimble/ops/conv2d/cuda/wide_weight_gradient.h"
 
@@ -33,22 +32,22 @@ WindowedImages WindowsOf(const WeightGradient& g) {
 // Adds up the sums of the cluster's blocks; each block stores a part of the tile.
 template <class P>
 __device__ void StoreTile(const WeightGradient& g, int cluster_blocks, const float* sums,
-                          const AnyPointer<void>& dw, const PackedPlace& packed) {
+                          const SumTarget& target) {
   constexpr int kFours = kRows / 4;
   const int rank = static_cast<int>(blockIdx.x) % cluster_blocks;
   const int first_row = static_cast<int>(blockIdx.y) * kRows;
-  const int first_out = static_cast<int>(blockIdx.z) * P::kColumns;
+  const int first_out = g.first_out + static_cast<int>(blockIdx.z) * P::kColumns;
   const int window = g.kernel * g.kernel * g.channels;
-  const int64_t copy = static_cast<int>(blockIdx.x) / cluster_blocks;
+  const int64_t first =
+      static_cast<int>(blockIdx.x) / cluster_blocks * g.range_elements();  // of the copy
   for (int i = rank * kThreads + static_cast<int>(threadIdx.x); i < P::kColumns * kFours;
        i += cluster_blocks * kThreads) {
     const int out = first_out + i / kFours;
     const int row = first_row + i % kFours * 4;
-    if (out >= g.out_channels || row >= window) continue;
+    if (out >= g.end_out || row >= window) continue;
     float four[4];
     AddUpFour(sums + i / kFours * kPitch + i % kFours * 4, cluster_blocks, four);
-    const int64_t index = (copy * g.out_channels + out) * window + row;
-    packed.is_packed() ? StoreActive(four, packed, index, dw) : StorePack(four, dw + index);
+    HandOverSums(four, target, first + int64_t{out} * window + row);
   }
 }
 
@@ -87,8 +86,8 @@ template <class P>
 __global__ void __launch_bounds__(kLaunchBound, 2)
     WideWeightGradientKernel(const __grid_constant__ WeightGradient g, int cluster_blocks,
                              const __grid_constant__ CUtensorMap x,
-                             const __grid_constant__ CUtensorMap dy, Numbers dw,
-                             const __grid_constant__ PackedPlace packed) {
+                             const __grid_constant__ CUtensorMap dy,
+                             const __grid_constant__ SumTarget target) {
 #if THIMBLE_HAS_WARPGROUPS
   constexpr int kChunk = P::A::kChunk;
   constexpr int kChunks = kRows / kChunk;
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
     const int tap = min(row / g.channels, g.kernel * g.kernel - 1);
     chunks[i] = {row - tap * g.channels, tap / g.kernel, tap % g.kernel};
   }
-  const int out = static_cast<int>(blockIdx.z) * P::kColumns;
+  const int out = g.first_out + static_cast<int>(blockIdx.z) * P::kColumns;
   const auto load = [&, pixel = PixelPlace(g, range.first * kInner)](uint32_t to,
                                                                      Handover& full) mutable {
     const WindowPlace place{pixel.image, pixel.row * g.stride - g.padding,
@@ -141,7 +140,7 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
     slots[(column + 1) * kPitch + row] = sums[i + 1];
   });
   SyncCluster();
-  StoreTile<P>(g, cluster_blocks, slots, dw, packed);
+  StoreTile<P>(g, cluster_blocks, slots, target);
   SyncCluster();  // until here others read this block's sums
 #endif
 }
@@ -162,11 +161,9 @@ bool Launch(cudaStream_t stream, const WeightGradient& g, const WideSharing& sha
   const auto quotient = [](int a, int b) { return static_cast<unsigned>((a + b - 1) / b); };
   const dim3 blocks(static_cast<unsigned>(sharing.cluster_blocks * sharing.clusters),
                     quotient(g.kernel * g.kernel * g.channels, kRows),
-                    quotient(g.out_channels, P::kColumns));
+                    quotient(g.end_out - g.first_out, P::kColumns));
   LaunchClusters(stream, blocks, kThreads, kSharedBytes<P>, sharing.cluster_blocks, kernel, g,
-                 sharing.cluster_blocks, x, dy,
-                 sharing.clusters == 1 ? arrays.dw : Numbers{arrays.scratch, DType::kF32},
-                 sharing.clusters == 1 ? arrays.packed : PackedPlace{});
+                 sharing.cluster_blocks, x, dy, TargetOfCopies(g, sharing.clusters, arrays));
   return true;
 }
 
@@ -184,7 +181,7 @@ std::optional<WideSharing> WideSharingOf(const WeightGradient& g) {
   // Copies of dw in scratch take at most half of the bytes of x.
   const int64_t x_bytes = int64_t{2} * g.batch * g.height * g.width * g.channels;
   const auto most_clusters =
-      std::clamp<int64_t>(x_bytes / 2 / static_cast<int64_t>(g.elements() * sizeof(float)), 1, 6);
+      std::clamp<int64_t>(x_bytes / 2 / (g.elements() * int64_t{sizeof(float)}), 1, 6);
   std::optional<WideSharing> best;
   double best_cycles = 0;
   for (const int columns : {64, 128, 160}) {

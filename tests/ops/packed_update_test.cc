@@ -9,44 +9,11 @@
 #include "tests/support/call_kernel.h"
 #include "tests/support/emulated_tiles.h"
 #include "tests/support/packed_pool.h"
+#include "tests/support/update_arrays.h"
 #include "thimble/device/cpu/simd_target.h"
 
 namespace thimble {
 namespace {
-
-// One of the arrays of an update: dense, or the second of three tensors in a pool.
-class UpdateArray {
- public:
-  UpdateArray(const TestPattern* pattern, const Shape& shape, DType dtype) : shape_(shape) {
-    if (pattern == nullptr) {
-      dense_.emplace(shape, dtype);
-    } else {
-      pool_.emplace(*pattern, dtype);
-    }
-  }
-  UpdateArray(const TestPattern* pattern, const Shape& shape, DType dtype, uint32_t stream)
-      : UpdateArray(pattern, shape, dtype) {
-    const std::vector<float> numbers = HashedNumbers(shape.elements(), stream);
-    if (pool_) pool_->Store(kTensorInPool, shape, numbers);
-    if (dense_) EncodeNumbers(numbers.data(), numbers.size(), NumbersOf(View()));
-  }
-
-  TensorView View() { return pool_ ? pool_->View(kTensorInPool, shape_) : dense_->View(); }
-  std::vector<std::byte> Bytes() {
-    const TensorView stored = StoredNumbers(View());
-    return {stored.bytes().begin(), stored.bytes().end()};
-  }
-  bool OthersIntact() {
-    return pool_ ? pool_->OthersIntact(kTensorInPool, shape_) : dense_->GuardsIntact();
-  }
-
-  static constexpr size_t kTensorInPool = 1;
-
- private:
-  Shape shape_;
-  std::optional<TestTensor> dense_;
-  std::optional<TestPool> pool_;
-};
 
 struct UpdateSetting {
   double density;  // above 1: dense arrays
@@ -80,26 +47,6 @@ constexpr UpdateSizes kUpdateSizes[] = {{2, 6, 7, 17, 3, 2},
                                         {2, 4, 3, 5, 3, 1},
                                         {0, 4, 9, 40, 3, 1}};
 
-// An op that uses a gradient, and the one that also computes it.
-struct UpdateOp {
-  std::string second, second_kernel, both, both_kernel;
-  bool has_momentum = false;   // as input, the second array
-  bool writes_weight = false;  // or sum
-  bool writes_momentum = false;
-  bool has_rate = false;   // otherwise `seen`
-  bool has_factor = true;  // and the number of the update
-};
-const std::vector<UpdateOp> kUpdateOps = {
-    {"accumulate", "AccumulateCpu", "conv2d_accumulate", "Conv2dAccumulateCpu", false, true, false,
-     false, false},
-    {"sgd_gather", "SgdGatherCpu", "conv2d_sgd_gather", "Conv2dSgdGatherCpu", true, false, true,
-     false},
-    {"sgd_update", "SgdUpdateCpu", "conv2d_sgd_update", "Conv2dSgdUpdateCpu", true, true, true,
-     true},
-    {"sgd_update_plain", "SgdUpdatePlainCpu", "conv2d_sgd_update_plain", "Conv2dSgdUpdatePlainCpu",
-     false, true, false, true},
-};
-
 // The tensors of one call of an update, and both ways to compute it.
 class UpdateRun {
  public:
@@ -129,10 +76,11 @@ class UpdateRun {
                 {dw.View()},
                 attributes()},
                {});
-    return Run(op_.second, op_.second_kernel, {}, {dw.View()}, {}, /*in_place=*/false);
+    return Run(op_.name, op_.kernel + "Cpu", {}, {dw.View()}, {}, /*in_place=*/false);
   }
   std::vector<std::vector<std::byte>> RunOne(const KernelLimits& limits, bool in_place) {
-    return Run(op_.both, op_.both_kernel, {x_.View(), dy_.View()}, {}, limits, in_place);
+    return Run("conv2d_" + op_.name, "Conv2d" + op_.kernel + "Cpu", {x_.View(), dy_.View()}, {},
+               limits, in_place);
   }
 
  private:
@@ -192,7 +140,7 @@ void CheckUpdate(const UpdateOp& op, const UpdateSizes& sizes, const UpdateSetti
       {1, size_t{1} << 20}, {2, size_t{1} << 15}, {3, size_t{1} << 20}, {3, 1}};
   for (size_t i = 0; i < all_limits.size(); ++i) {
     EXPECT_TRUE(run.RunOne(all_limits[i], /*in_place=*/i % 2 == 1) == expected)
-        << op.both << " of weights " << ToString(sizes.w()) << ", density " << setting.density
+        << op.name << " of weights " << ToString(sizes.w()) << ", density " << setting.density
         << ", types " << Name(setting.images) << " " << Name(setting.weights) << " "
         << Name(setting.momentum) << ", " << all_limits[i].threads << " threads, "
         << all_limits[i].scratch_bytes_per_thread << " bytes of scratch, seen " << seen

@@ -10,6 +10,7 @@
 
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/conv2d/reference.h"
+#include "thimble/ops/conv2d_update/cuda/conv2d_update_cuda.h"
 
 namespace thimble {
 
@@ -128,24 +129,64 @@ OpDef Conv2dThen(OpDef second) {
 OpDef Make_conv2d_accumulate() {
   return Conv2dThen(Make_accumulate())
       .CpuKernel<Conv2dAccumulateCpu>("Conv2dAccumulateCpu")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateShort, SecondOp::kAccumulate>>(
+          "Conv2dAccumulateShortCuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateFp32, SecondOp::kAccumulate>>(
+          "Conv2dAccumulateFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlainFp32, SecondOp::kAccumulate>>(
+          "Conv2dAccumulatePlainFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateTf32, SecondOp::kAccumulate>>(
+          "Conv2dAccumulateTf32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlain, SecondOp::kAccumulate>>(
+          "Conv2dAccumulatePlainCuda")
       .Reference<Conv2dUpdateReference<&Make_accumulate>>();
 }
 
 OpDef Make_conv2d_sgd_gather() {
   return Conv2dThen(Make_sgd_gather())
       .CpuKernel<Conv2dSgdGatherCpu>("Conv2dSgdGatherCpu")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateShort, SecondOp::kSgdGather>>(
+          "Conv2dSgdGatherShortCuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateFp32, SecondOp::kSgdGather>>(
+          "Conv2dSgdGatherFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlainFp32, SecondOp::kSgdGather>>(
+          "Conv2dSgdGatherPlainFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateTf32, SecondOp::kSgdGather>>(
+          "Conv2dSgdGatherTf32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlain, SecondOp::kSgdGather>>(
+          "Conv2dSgdGatherPlainCuda")
       .Reference<Conv2dUpdateReference<&Make_sgd_gather>>();
 }
 
 OpDef Make_conv2d_sgd_update() {
   return Conv2dThen(Make_sgd_update())
       .CpuKernel<Conv2dSgdUpdateCpu>("Conv2dSgdUpdateCpu")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateShort, SecondOp::kSgdUpdate>>(
+          "Conv2dSgdUpdateShortCuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateFp32, SecondOp::kSgdUpdate>>(
+          "Conv2dSgdUpdateFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlainFp32, SecondOp::kSgdUpdate>>(
+          "Conv2dSgdUpdatePlainFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateTf32, SecondOp::kSgdUpdate>>(
+          "Conv2dSgdUpdateTf32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlain, SecondOp::kSgdUpdate>>(
+          "Conv2dSgdUpdatePlainCuda")
       .Reference<Conv2dUpdateReference<&Make_sgd_update>>();
 }
 
 OpDef Make_conv2d_sgd_update_plain() {
   return Conv2dThen(Make_sgd_update_plain())
       .CpuKernel<Conv2dSgdUpdatePlainCpu>("Conv2dSgdUpdatePlainCpu")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateShort, SecondOp::kSgdUpdatePlain>>(
+          "Conv2dSgdUpdatePlainShortCuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateFp32, SecondOp::kSgdUpdatePlain>>(
+          "Conv2dSgdUpdatePlainFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlainFp32, SecondOp::kSgdUpdatePlain>>(
+          "Conv2dSgdUpdatePlainPlainFp32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdateTf32, SecondOp::kSgdUpdatePlain>>(
+          "Conv2dSgdUpdatePlainTf32Cuda")
+      .CudaKernel<Conv2dUpdateCuda<Conv2dUpdatePlain, SecondOp::kSgdUpdatePlain>>(
+          "Conv2dSgdUpdatePlainPlainCuda")
       .Reference<Conv2dUpdateReference<&Make_sgd_update_plain>>();
 }
 

@@ -7,6 +7,7 @@
 #include "thimble/ops/conv2d/grad_weight_blocks.h"
 #include "thimble/ops/conv2d/grad_weight_ranges.h"
 #include "thimble/ops/conv2d_update/conv2d_update.h"
+#include "thimble/ops/conv2d_update/user_views.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
 
 namespace thimble {
@@ -17,31 +18,6 @@ struct GradientUser {
   size_t arrays = 0;  // inputs [0, arrays), with the gradient, and all outputs are arrays
   // Its kernel, for a range of the numbers of its arrays, from this one on.
   void (*run)(const KernelCall& call, size_t first_number) = nullptr;
-};
-
-constexpr size_t kMaxViews = NumberPiece::kMaxTensors;
-
-// The views of a call of the second op.
-struct UserViews {
-  std::array<TensorView, kMaxViews> inputs;
-  std::array<TensorView, kMaxViews> outputs;
-  size_t num_inputs = 0;
-  size_t num_outputs = 0;
-
-  UserViews(const KernelCall& call, const TensorView& gradient) {
-    for (size_t i = kConv2dInputs; i < call.inputs.size(); ++i) {
-      if (num_inputs == kUpdateGradientInput) inputs[num_inputs++] = gradient;
-      inputs[num_inputs++] = call.inputs[i];
-    }
-    for (const TensorView& output : call.outputs) outputs[num_outputs++] = output;
-  }
-  KernelCall Call(const KernelCall& both) const {
-    return {{inputs.data(), num_inputs},
-            {outputs.data(), num_outputs},
-            both.attributes,
-            /*scratch=*/{},
-            both.pool};
-  }
 };
 
 // `count` of the numbers that a tensor stores. Of q8: from the beginning of a block on.

@@ -189,11 +189,8 @@ class CudaMatrixEndToEnd : public MatrixEndToEnd {
   }
 };
 
-// Sparse weights are for the CPU only so far.
 TEST_F(CudaMatrixEndToEnd, EveryPairOfTechniques) {
-  for (const Choice& choice : PairwiseChoices()) {
-    if (choice[kSparsity] == 0) Check(choice);
-  }
+  for (const Choice& choice : PairwiseChoices()) Check(choice);
 }
 
 }  // namespace

@@ -19,9 +19,9 @@ namespace {
 
 // One rewiring. Results are made in scratch and copied to the outputs, so that an output may have
 // the address of its input: first the pools one by one, then the pattern, by which pools are read.
-class Rewiring {
+class RewireRun {
  public:
-  explicit Rewiring(const KernelCall& call);
+  explicit RewireRun(const KernelCall& call);
 
   void Drop();
   void Grow();
@@ -55,7 +55,7 @@ class Rewiring {
   int64_t below_ = 0;  // weights below the threshold, less those that a tensor must keep
 };
 
-Rewiring::Rewiring(const KernelCall& call)
+RewireRun::RewireRun(const KernelCall& call)
     : call_(call),
       ports_(RewirePortsOf(call.inputs.size())),
       draw_(MakeRewireDraw(call.attributes.Int("seed"), call.In<int32_t>(ports_.update())[0])),
@@ -78,7 +78,7 @@ Rewiring::Rewiring(const KernelCall& call)
   FillTable();
 }
 
-void Rewiring::FillTable() {
+void RewireRun::FillTable() {
   const std::vector<int64_t>& elements = call_.attributes.Ints("tensors");
   int64_t block = 0;
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -97,7 +97,7 @@ void Rewiring::FillTable() {
 
 // visit(word, bit, key) for each active position, with its key of KeepKey, in order.
 template <class Visit>
-void Rewiring::VisitActive(const RewireTensor& tensor, const Visit& visit) const {
+void RewireRun::VisitActive(const RewireTensor& tensor, const Visit& visit) const {
   alignas(64) float copy[kPatternBlock];
   const int64_t end = tensor.first_block + PatternBlocks(tensor.elements);
   for (int64_t block = tensor.first_block; block < end; ++block) {
@@ -113,7 +113,7 @@ void Rewiring::VisitActive(const RewireTensor& tensor, const Visit& visit) const
 }
 
 // Copies the bits of the weights to keep to the new pattern, which has none in this tensor yet.
-void Rewiring::KeepWith(RewireTensor& tensor, SmallestKeys chosen) {
+void RewireRun::KeepWith(RewireTensor& tensor, SmallestKeys chosen) {
   int64_t kept = 0;
   VisitActive(tensor, [&](int64_t word, uint32_t bit, uint32_t key) {
     if (!chosen.Take(key)) return;
@@ -123,7 +123,7 @@ void Rewiring::KeepWith(RewireTensor& tensor, SmallestKeys chosen) {
   tensor.kept = kept;
 }
 
-void Rewiring::KeepIn(RewireTensor& tensor) {
+void RewireRun::KeepIn(RewireTensor& tensor) {
   const auto smallest = [&](int64_t wanted) {
     return FindSmallestKeys(wanted, [&](KeyRange /*range*/, const auto& visit) {
       VisitActive(tensor, [&](int64_t, uint32_t, uint32_t key) { visit(key); });
@@ -137,14 +137,14 @@ void Rewiring::KeepIn(RewireTensor& tensor) {
   if (tensor.kept == 0) KeepWith(tensor, smallest(1));
 }
 
-int64_t Rewiring::TotalDropped() const {
+int64_t RewireRun::TotalDropped() const {
   int64_t dropped = 0;
   for (const RewireTensor& tensor : tensors_) dropped += tensor.dropped();
   return dropped;
 }
 
 // Decides which weights stay and how many each tensor grows.
-void Rewiring::Drop() {
+void RewireRun::Drop() {
   std::fill_n(new_words_, blocks_ * kPatternBlockWords, 0U);
   call_.pool.Run(tensors_.size(),
                  [&](size_t tensor, size_t /*thread*/) { KeepIn(tensors_[tensor]); });
@@ -157,7 +157,7 @@ void Rewiring::Drop() {
 }
 
 // Keeps the largest of the weights to be dropped, of all tensors.
-void Rewiring::KeepMore(int64_t count) {
+void RewireRun::KeepMore(int64_t count) {
   const auto visit_dropped = [&](const auto& visit) {
     for (RewireTensor& tensor : tensors_) {
       VisitActive(tensor, [&](int64_t word, uint32_t bit, uint32_t key) {
@@ -177,8 +177,8 @@ void Rewiring::KeepMore(int64_t count) {
 
 // visit(word, bit, key) for each position that was inactive and has a random key in the range.
 template <class Visit>
-void Rewiring::VisitCandidates(const RewireTensor& tensor, KeyRange range,
-                               const Visit& visit) const {
+void RewireRun::VisitCandidates(const RewireTensor& tensor, KeyRange range,
+                                const Visit& visit) const {
   BlockKeys drawn;
   int64_t left = tensor.elements;
   for (int64_t block = tensor.first_block; left > 0; ++block) {
@@ -193,7 +193,7 @@ void Rewiring::VisitCandidates(const RewireTensor& tensor, KeyRange range,
   }
 }
 
-void Rewiring::GrowIn(const RewireTensor& tensor) {
+void RewireRun::GrowIn(const RewireTensor& tensor) {
   if (tensor.grown == 0) return;
   SmallestKeys chosen = FindSmallestKeys(tensor.grown, [&](KeyRange range, const auto& visit) {
     VisitCandidates(tensor, range, [&](int64_t, uint32_t, uint32_t key) { visit(key); });
@@ -204,20 +204,20 @@ void Rewiring::GrowIn(const RewireTensor& tensor) {
   });
 }
 
-void Rewiring::Grow() {
+void RewireRun::Grow() {
   call_.pool.Run(tensors_.size(),
                  [&](size_t tensor, size_t /*thread*/) { GrowIn(tensors_[tensor]); });
   SetStarts({reinterpret_cast<int32_t*>(new_words_), static_cast<size_t>(PatternWords(blocks_))},
             blocks_);
 }
 
-void Rewiring::CopyOut(const std::byte* from, const TensorView& to) const {
+void RewireRun::CopyOut(const std::byte* from, const TensorView& to) const {
   ParallelElements(call_.pool, to.size_bytes(), [&](size_t begin, size_t end) {
     std::memcpy(to.bytes().data() + begin, from + begin, end - begin);
   });
 }
 
-void Rewiring::WriteOutputs() const {
+void RewireRun::WriteOutputs() const {
   const PatternChange change{old_words_, new_words_, blocks_};
   for (size_t pool = 1; pool <= ports_.pools; ++pool) {
     MovePool(call_.pool, change, tensors_, call_.inputs[pool], new_pool_);
@@ -256,7 +256,7 @@ size_t RewireCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*
 }
 
 void RewireCpu::Run(const KernelCall& call) {
-  Rewiring rewiring(call);
+  RewireRun rewiring(call);
   rewiring.Drop();
   rewiring.Grow();
   rewiring.WriteOutputs();

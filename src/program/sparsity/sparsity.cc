@@ -39,8 +39,8 @@ const Lever& SparsityLever() {
       },
       .worth_trying =
           [](const LeverSetting& setting) {
-            const bool can = setting.value == kNotSparse && setting.device == DeviceKind::kCpu;
-            return can ? std::vector<std::string>{"0.8"} : std::vector<std::string>{};
+            return setting.value == kNotSparse ? std::vector<std::string>{"0.8"}
+                                               : std::vector<std::string>{};
           },
       .exactness =
           [](const Graph&, const LeverSetting& setting) {

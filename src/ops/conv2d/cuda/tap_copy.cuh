@@ -147,11 +147,21 @@ class FloatParts {
   __device__ void Begin(const PartPlace<T>& place) {
     source_batches_ = place.grid().num_taps > 0 ? source_copy_.Batches(place.pixels) : 0;
     weight_batches_ = !kPacked && place.other_weights ? weight_copy_.Batches(place.grid()) : 0;
+    if constexpr (kPacked) {
+      if (place.other_weights) packed_copy_.Begin(place, arrays_);
+    }
     if (source_batches_ > 0) LoadSource(place, 0);
     if (weight_batches_ > 0) LoadWeights(place, 0);
   }
   __device__ void Finish(const PartPlace<T>& place, float* tile, float* weight_tile) {
-    if (source_batches_ > 0) source_copy_.Store(place.pixels, 0, tile);
+    const auto store_source = [&] {
+      if (source_batches_ > 0) source_copy_.Store(place.pixels, 0, tile);
+    };
+    if (kPacked && place.other_weights) {
+      packed_copy_.Finish(place, arrays_, weight_tile, store_source);
+    } else {
+      store_source();
+    }
     if (weight_batches_ > 0) weight_copy_.Store(place.grid(), 0, weight_tile);
     for (int batch = 1; batch < source_batches_; ++batch) {
       LoadSource(place, batch);
@@ -160,9 +170,6 @@ class FloatParts {
     for (int batch = 1; batch < weight_batches_; ++batch) {
       LoadWeights(place, batch);
       weight_copy_.Store(place.grid(), batch, weight_tile);
-    }
-    if constexpr (kPacked) {
-      if (place.other_weights) CopyPackedWeights<T, kLayout>(place, arrays_, weight_tile);
     }
   }
   __device__ void Arrive(Handover& full) const { full.Arrive(); }
@@ -183,6 +190,7 @@ class FloatParts {
   InNumbers<FloatStorage<kChannels>> weights_;
   SourceCopy<T, kChannels, kTaps> source_copy_;
   WeightCopy<T, kChannels, kLayout, kTaps> weight_copy_;
+  PackedCopy<T, kLayout> packed_copy_;
   int source_batches_ = 0;
   int weight_batches_ = 0;
 };

@@ -30,10 +30,13 @@ class ShortParts {
 
   __device__ void Begin(const PartPlace<T>& place) {
     const bool has_taps = place.grid().num_taps > 0;
+    if constexpr (kPacked) {
+      if (place.other_weights) packed_copy_.Begin(place, arrays_);
+    }
     is_async_ = (source_.is_async() || !has_taps) && (weights_.is_async() || !place.other_weights);
   }
 
-  __device__ void Finish(const PartPlace<T>& place, float* tile, float* weight_tile) const {
+  __device__ void Finish(const PartPlace<T>& place, float* tile, float* weight_tile) {
     const auto numbers = [](float* words) { return reinterpret_cast<Number*>(words); };
     if (place.grid().num_taps > 0) {
       const Groups images = source_.From(place.first_element());
@@ -42,7 +45,7 @@ class ShortParts {
     }
     if (!place.other_weights) return;
     if constexpr (kPacked) {
-      CopyPackedWeights<T, kLayout>(place, arrays_, weight_tile);
+      packed_copy_.Finish(place, arrays_, weight_tile, [] {});
     } else {
       CopyWeights(place, numbers(weight_tile));
     }
@@ -103,6 +106,7 @@ class ShortParts {
   const TapArrays& arrays_;
   Groups source_;
   Groups weights_;
+  PackedCopy<T, kLayout> packed_copy_;
   bool is_async_ = false;  // all copies of the part
 };
 

@@ -20,14 +20,14 @@
 namespace thimble::tap {
 
 // Blocks per multiprocessor: as many as the registers allow.
-template <class T, Taps kTaps>
-inline constexpr int kMostBlocks = T::kThreads > 128                     ? 1
-                                   : kTaps == Taps::kWindow || T::kShort ? 2
-                                                                         : 3;
+template <class T, Taps kTaps, bool kPacked>
+inline constexpr int kMostBlocks = T::kThreads > 128                                ? 1
+                                   : kTaps == Taps::kWindow || T::kShort || kPacked ? 2
+                                                                                    : 3;
 
 // kPacked: the weights are packed. One kernel for both, with a branch, was slower with dense ones.
 template <class T, Channels kChannels, Weights kLayout, Taps kTaps, bool kPacked>
-__global__ void __launch_bounds__(T::kThreads + T::kCopiers, kMostBlocks<T, kTaps>)
+__global__ void __launch_bounds__(T::kThreads + T::kCopiers, kMostBlocks<T, kTaps, kPacked>)
     TapConvolutionKernel(const __grid_constant__ TapConvolution c, int slots,
                          const __grid_constant__ TapArrays arrays) {
   using Parts = std::conditional_t<T::kShort, ShortParts<T, kLayout, kPacked>,
@@ -84,7 +84,7 @@ void Launch(cudaStream_t stream, const TapConvolution& c, const TapArrays& array
         blocks == 1 ? device.shared_bytes : (device.shared_bytes + own) / blocks - 1024 - own;
     return (bytes - table_bytes) / slot_bytes;
   };
-  int at_once = kMostBlocks<T, kTaps>;
+  int at_once = kMostBlocks<T, kTaps, kPacked>;
   while (at_once > 1 && slots_with(at_once) < 2) --at_once;
   const int slots = SlotsFor<T>(c, slots_with(at_once));
   const int blocks = std::min(items, at_once * device.multiprocessors);
@@ -205,18 +205,33 @@ auto WithShortTile(const TapConvolution& c, const Visit& visit) {
               : visit.template operator()<typename Of::Pair32>();
 }
 
+// The same tile with as many threads that copy as multiply: packed weights pass through registers.
+// Tiles of 64 channels need the registers for their sums.
+template <class T>
+struct WithMoreCopiers {
+  using Type = T;
+};
+template <Math kMath, int kImages, int kRows, int kColumns, int kChannels, int kWarpsM, int kWarpsN,
+          int kCopiers>
+struct WithMoreCopiers<
+    Tile<kMath, kImages, kRows, kColumns, kChannels, kWarpsM, kWarpsN, kCopiers>> {
+  using Type = Tile<kMath, kImages, kRows, kColumns, kChannels, kWarpsM, kWarpsN>;
+};
+
 // Launches the kernel of a tile for this kind of taps.
 template <class T, Channels kChannels, Weights kLayout, bool kPacked>
 void LaunchTile(cudaStream_t stream, const TapConvolution& c, const TapArrays& arrays) {
+  using Copying =
+      std::conditional_t<(kPacked && T::kChannels < 64), typename WithMoreCopiers<T>::Type, T>;
   constexpr bool kWhole = T::kShort || (T::kMath == Math::kTf32 && kChannels == Channels::kFours);
   if constexpr (kWhole && (T::kBlocksM >= kWindow || kForWindows<T>)) {
     if (IsWindow(c)) {
-      Launch<T, kChannels, kLayout, Taps::kWindow, kPacked>(stream, c, arrays);
+      Launch<Copying, kChannels, kLayout, Taps::kWindow, kPacked>(stream, c, arrays);
       return;
     }
   }
   if constexpr (!kForWindows<T>) {
-    Launch<T, kChannels, kLayout, Taps::kAny, kPacked>(stream, c, arrays);
+    Launch<Copying, kChannels, kLayout, Taps::kAny, kPacked>(stream, c, arrays);
   }
 }
 

@@ -138,6 +138,8 @@ struct SourceCopy {
 template <class T, Channels kChannels, Weights kLayout, Taps kTaps, bool kPacked>
 class FloatParts {
  public:
+  static constexpr bool kPackedWeights = kPacked;
+
   __device__ FloatParts(const TapConvolution& c, const TapArrays& arrays)
       : c_(c),
         arrays_(arrays),

@@ -162,7 +162,7 @@ class PackedCopy {
     const int of_warp = (count + kAtOnce - 1) / kAtOnce * kRunsAtOnce;
     first_ = Copier<T>() / 32 * of_warp;
     end_ = min(first_ + of_warp, count);
-    if (first_ < end_) LookUp(place, arrays);
+    if (first_ < end_ && place.same_weights == 0) LookUp(place, arrays);
   }
 
   // Writes all runs. Calls meanwhile() while the first numbers are on their way.
@@ -171,7 +171,10 @@ class PackedCopy {
                          const Meanwhile& meanwhile) {
     // Numbers of 16 bits are rounded from floats alone.
     using Other = std::conditional_t<T::kShort, float, AnyNumber>;
-    if (arrays.weights.type == DTypeOf<typename T::Number>()) {
+    if (place.same_weights != 0) {
+      meanwhile();
+      CopyOwn(to + place.same_weights, to);
+    } else if (arrays.weights.type == DTypeOf<typename T::Number>()) {
       Write<typename T::Number, kBatch>(place, arrays, to, meanwhile);
     } else {
       meanwhile();
@@ -261,6 +264,15 @@ class PackedCopy {
 #pragma unroll
     for (int i = 0; i < kSteps; ++i) {
       if (first + i * kRunsAtOnce + Lane() / kLanesOfRun < count) groups[i].Store(to + places[i]);
+    }
+  }
+
+  // Copies what this thread has written to another slot.
+  __device__ void CopyOwn(const float* from, float* to) const {
+#pragma unroll 4
+    for (int index = first_ + Lane() / kLanesOfRun; index < end_; index += kRunsAtOnce) {
+      const int at = RunPlace(index).to() + Lane() % kLanesOfRun * kGroupWords;
+      StoreGroup(*reinterpret_cast<const uint4*>(from + at), to + at);
     }
   }
 

@@ -20,6 +20,8 @@ class ShortParts {
   using W = WeightTile<T, kLayout>;
 
  public:
+  static constexpr bool kPackedWeights = kPacked;
+
   __device__ ShortParts(const TapConvolution& c, const TapArrays& arrays)
       : c_(c),
         arrays_(arrays),

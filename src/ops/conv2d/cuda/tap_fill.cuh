@@ -25,6 +25,16 @@ class SlotWeights {
     }
     return !same;
   }
+  // Returns how many parts ago, less than `slots`, the same weights were needed; 0 if they were
+  // not.
+  __device__ int PartsAgo(int weights, int slots) const {
+    int ago = 0;
+#pragma unroll
+    for (int i = 0; i < kMaxSlots - 1; ++i) {
+      ago = i + 1 < slots && weights == present_[i] ? i + 1 : ago;
+    }
+    return ago;
+  }
 
  private:
   int present_[kMaxSlots] = {-1, -1, -1, -1};
@@ -67,6 +77,7 @@ struct PartPlace {
   int pixels;               // of the tile
   const unsigned* offsets;  // of its pixels
   bool other_weights;       // whether the slot does not hold the part's weights yet
+  int same_weights;         // words to another slot that holds them, if they are packed; 0: none
 
   __device__ const TapGrid& grid() const { return c.grids[part.item.grid]; }
   // The first element of the item's first image.
@@ -91,7 +102,13 @@ __device__ void FillSlots(const TapConvolution& c, int slots, Parts parts, float
   for (bool more = true; more; more = part.Advance(c, items, slots), ++count) {
     const bool has_taps = c.grids[part.item.grid].num_taps > 0;
     if (part.channel == 0 && has_taps) LocatePixels<T>(c, area, part.item, offsets);
-    const PartPlace<T> place{c, part, pixels, offsets, slot_weights.Change(part.Weights(c), slots)};
+    int same_weights = 0;
+    if constexpr (Parts::kPackedWeights) {
+      const int ago = slot_weights.PartsAgo(part.Weights(c), slots);
+      same_weights = (ago > part.slot ? slots - ago : -ago) * slot_words;
+    }
+    const PartPlace<T> place{
+        c, part, pixels, offsets, slot_weights.Change(part.Weights(c), slots), same_weights};
     // So far only the table was written.
     if (count == 0) WaitForKernelsBefore(NextKernels::kLater);
     parts.Begin(place);

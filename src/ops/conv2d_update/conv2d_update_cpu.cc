@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "thimble/device/cpu/packed_numbers.h"
@@ -26,17 +24,6 @@ TensorView StoredRange(const TensorView& view, size_t first, size_t count) {
   return {(NumbersOf(stored) + first).data, stored.dtype, Shape{static_cast<int64_t>(count)}};
 }
 
-// Rounds numbers as if they were stored in this type.
-void RoundTo(DType type, size_t count, float* numbers) {
-  if (type == DType::kF32) return;
-  std::array<uint16_t, kNumbersPerPiece> stored;
-  for (size_t begin = 0; begin < count; begin += stored.size()) {
-    const size_t piece = std::min(stored.size(), count - begin);
-    EncodeNumbers(numbers + begin, piece, {stored.data(), type});
-    DecodeNumbers({stored.data(), type}, piece, numbers + begin);
-  }
-}
-
 // Gives the numbers of the gradient to their user. Its ranges begin at blocks of q8, which have one
 // scale; so what is left of a range stays before the next one.
 class UserRanges {
@@ -45,13 +32,11 @@ class UserRanges {
       : call_(call),
         user_(user),
         place_(call.outputs[0].packed),
-        gradient_type_(static_cast<DType>(call.attributes.Int("gradient_type"))),
         elements_(static_cast<size_t>(call.outputs[0].shape.elements())) {}
 
   void Take(size_t first, size_t count, float* values) {
     const bool is_last = first + count == elements_;
     if (place_.is_packed()) count = GatherActive(place_, first, count, values, values);
-    RoundTo(gradient_type_, count, values);
     float* begin = values - kept_;
     count += kept_;
     kept_ = is_last ? 0 : count % kQ8BlockNumbers;
@@ -77,7 +62,6 @@ class UserRanges {
   const KernelCall& call_;
   const GradientUser& user_;
   PackedPlace place_;
-  DType gradient_type_;
   size_t elements_;
   size_t kept_ = 0;
   size_t first_number_ = 0;

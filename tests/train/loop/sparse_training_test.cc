@@ -1,11 +1,16 @@
 // Sparse training computes what dense training under a mask computes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 
 #include "tests/train/tiny_run.h"
+#include "thimble/device/cpu/numbers.h"
 #include "thimble/grad/sgd.h"
+#include "thimble/program/sparsity/pack_graph.h"
 #include "thimble/train/loop/rewiring.h"
 #include "thimble/train/loop/step_queue.h"
 
@@ -135,6 +140,39 @@ TEST(SparseTraining, EqualsMaskedDenseTrainingInParts) {
     pair.Train(/*steps=*/20, /*rewire_every=*/5);
     EXPECT_LT(pair.LargestDifference(), 1e-4) << in_backward;
   }
+}
+
+// The largest size among numbers in f16; infinite if one is not finite.
+double LargestSize(std::span<const std::byte> stored) {
+  std::vector<float> numbers(stored.size() / StorageBytes(DType::kF16, 1));
+  DecodeNumbers({stored.data(), DType::kF16}, numbers.size(), numbers.data());
+  double largest = 0;
+  for (const float number : numbers) {
+    if (!std::isfinite(number)) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(double{number}));
+  }
+  return largest;
+}
+
+// Gradients that are used at once and are never stored may be larger than the largest number of the
+// type of the others, as long as dy is finite. (Where it is not, a layer's gradient is dropped.)
+TEST(SparseTraining, ScaledGradientsMayExceedShortNumbers) {
+  constexpr double kLargestF16 = 65504;
+  TrainConfig config = SparseShapes("dsr");
+  config.optimizer.nesterov = false;
+  config.levers["precision"] = "fp16";
+  config.levers["update-in-backward"] = "true";
+  double largest_used = 0;
+  for (int exponent = 4; exponent <= 20; exponent += 2) {
+    const double scale = std::exp2(exponent);
+    config.loss_scale = fmt::format("{}", scale);
+    SteppedRun run(config);
+    run.Train(/*rate=*/0.02);
+    const double momentum = LargestSize(run.run().executor->ResidentBytes(kSparseMomentum));
+    EXPECT_LT(momentum, kLargestF16) << "scale " << scale;
+    largest_used = std::max(largest_used, momentum * scale);
+  }
+  EXPECT_GT(largest_used, kLargestF16) << "no gradient was large enough to prove anything";
 }
 
 }  // namespace

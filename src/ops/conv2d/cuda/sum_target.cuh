@@ -27,7 +27,6 @@ __noinline__ __device__ inline void UseGradients(const SumTarget& target, const 
     return;
   }
   const GradientUse& use = target.use;
-  gradients = RoundSgdFour(use.settings.gradient_type, gradients, {}, 0);
   if (use.user == SumUser::kAccumulate) {
     const ConstNumbers sum{use.tensor.weight, use.settings.weight_type};
     const Numbers next{use.tensor.next_weight, use.settings.next_weight_type};

@@ -17,8 +17,7 @@ enum class SumUser { kNone, kAccumulate, kSgd };
 struct GradientUse {
   SumUser user = SumUser::kNone;
   SgdOp op = SgdOp::kUpdate;  // of kSgd
-  // Of accumulate: `seen`, and sum and next as types and arrays of weights. `gradient_type` is the
-  // type in which the gradient would be stored between the two ops.
+  // Of accumulate: `seen`, and sum and next as types and arrays of weights.
   SgdSettings settings = {};
   SgdTensor tensor = {};  // packed arrays: from the beginning of their pools
   uint32_t stream = 0;    // of random words

@@ -33,4 +33,8 @@ if(THIMBLE_WITH_CUDA)
   # CMake 3.25 does not recognize that nvcc 12 and later support C++20.
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")
+  # The host part too, here because nvcc warns about a second -O.
+  if(THIMBLE_GPU_CODE_ONLY_COMPILED)
+    set(CMAKE_CUDA_FLAGS_RELEASE "-O0 -DNDEBUG")
+  endif()
 endif()

@@ -125,9 +125,12 @@ if(THIMBLE_WITH_CUDA)
   if(NOT THIMBLE_GPU_CODE_ONLY_COMPILED)
     target_compile_options(thimble_gpu_code PRIVATE -lineinfo)
   elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # Not those with wgmma: they take little time, and ptxas would remark on each kernel.
     get_target_property(quick_sources thimble_gpu_code SOURCES)
-    list(FILTER quick_sources EXCLUDE REGEX "/wide_")
+    # To machine code, not those with wgmma: they take little time, and ptxas would remark on each
+    # kernel.
+    if(NOT THIMBLE_CUDA_ARCHITECTURES MATCHES "^[0-9]+[a-z]?-virtual$")
+      list(FILTER quick_sources EXCLUDE REGEX "/wide_")
+    endif()
     set_property(SOURCE ${quick_sources} APPEND PROPERTY COMPILE_OPTIONS --Ofast-compile=max)
   endif()
   target_sources(thimble PRIVATE $<TARGET_OBJECTS:thimble_gpu_code>)

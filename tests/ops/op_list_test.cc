@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <ostream>
 #include <set>
 
@@ -19,40 +20,57 @@ namespace thimble {
 #include "tests/ops/op_cases.inc"
 #undef OP_CASES
 
-// How GoogleTest prints a case.
-void PrintTo(const OpCase& op_case, std::ostream* stream) { *stream << ToString(op_case); }
-
 namespace {
 
-std::vector<OpCase> AllCases() {
-  std::vector<OpCase> all;
-  const auto append = [&](const std::vector<OpCase>& cases) {
-    all.insert(all.end(), cases.begin(), cases.end());
-  };
+// Made once: every process of this program lists all tests, and most then run a single one.
+const std::vector<OpCase>& AllCases() {
+  static const std::vector<OpCase> all = [] {
+    std::vector<OpCase> result;
+    const auto append = [&](std::vector<OpCase> cases) {
+      std::move(cases.begin(), cases.end(), std::back_inserter(result));
+    };
 #define OP_CASES(name) append(name##Cases());
 #include "tests/ops/op_cases.inc"
 #undef OP_CASES
+    return result;
+  }();
   return all;
 }
 
-std::vector<OpCase> DifferentiableCases() {
-  std::vector<OpCase> result;
+// One of AllCases.
+struct ListedCase {
+  const OpCase* op_case;
+};
+
+// How GoogleTest prints it.
+void PrintTo(const ListedCase& listed, std::ostream* stream) {
+  *stream << ToString(*listed.op_case);
+}
+
+std::vector<ListedCase> KernelCases() {
+  std::vector<ListedCase> result;
+  for (const OpCase& op_case : AllCases()) result.push_back({&op_case});
+  return result;
+}
+
+std::vector<ListedCase> DifferentiableCases() {
+  std::vector<ListedCase> result;
   for (const OpCase& op_case : AllCases()) {
-    if (BuiltinOps().Get(op_case.op).gradient()) result.push_back(op_case);
+    if (BuiltinOps().Get(op_case.op).gradient()) result.push_back({&op_case});
   }
   return result;
 }
 
-std::string CaseName(const testing::TestParamInfo<OpCase>& info) {
-  return fmt::format("{}_{}", info.param.op, info.index);
+std::string CaseName(const testing::TestParamInfo<ListedCase>& info) {
+  return fmt::format("{}_{}", info.param.op_case->op, info.index);
 }
 
-class OpKernels : public testing::TestWithParam<OpCase> {};
-TEST_P(OpKernels, AgreeWithReference) { CheckKernels(GetParam()); }
-INSTANTIATE_TEST_SUITE_P(AllOps, OpKernels, testing::ValuesIn(AllCases()), CaseName);
+class OpKernels : public testing::TestWithParam<ListedCase> {};
+TEST_P(OpKernels, AgreeWithReference) { CheckKernels(*GetParam().op_case); }
+INSTANTIATE_TEST_SUITE_P(AllOps, OpKernels, testing::ValuesIn(KernelCases()), CaseName);
 
-class OpGradients : public testing::TestWithParam<OpCase> {};
-TEST_P(OpGradients, AgreeWithComplexStep) { CheckGradient(GetParam()); }
+class OpGradients : public testing::TestWithParam<ListedCase> {};
+TEST_P(OpGradients, AgreeWithComplexStep) { CheckGradient(*GetParam().op_case); }
 INSTANTIATE_TEST_SUITE_P(AllOps, OpGradients, testing::ValuesIn(DifferentiableCases()), CaseName);
 
 class CudaKernels : public testing::TestWithParam<std::string> {};

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -22,24 +23,30 @@ using testing::HasSubstr;
 const Attributes kSet = {{"method", int64_t{1}}, {"fraction", 0.25}};
 Attributes Dsr(int64_t quota) { return {{"quota", quota}, {"seed", int64_t{5}}}; }
 
-// A call with a valid pattern: `active` of each tensor's elements, drawn at random.
-OpCase CaseFor(const std::vector<int64_t>& elements, const std::vector<int64_t>& active,
-               double threshold, Attributes attributes, uint64_t seed) {
-  RewireState state{elements, {}};
+// A valid pattern: `active` of each tensor's elements, drawn at random.
+RewireState DrawnState(const std::vector<int64_t>& elements, const std::vector<int64_t>& active,
+                       float threshold, uint64_t seed) {
+  RewireState state{elements, {}, threshold};
   const RandomSource source(seed, RandomPurpose::kTest);
   for (size_t t = 0; t < elements.size(); ++t) {
     RewireMap& tensor = state.tensors.emplace_back();
+    std::array<uint32_t, 4> words = {};
     for (int64_t i = 0; i < elements[t]; ++i) {
       // As many of the elements that are left as are still wanted.
       const auto wanted = active[t] - static_cast<int64_t>(tensor.size());
-      const uint32_t word = source.Words(0, static_cast<uint32_t>(t), static_cast<uint64_t>(i))[0];
+      if (i % 4 == 0) words = source.Words(0, static_cast<uint32_t>(t), static_cast<uint64_t>(i));
+      const uint32_t word = words[static_cast<size_t>(i % 4)];
       if (UniformBelow(word, static_cast<uint32_t>(elements[t] - i)) < wanted) tensor[i] = {};
     }
   }
+  return state;
+}
+
+OpCase CaseFor(const RewireState& state, Attributes attributes) {
   OpCase op_case = RewireCaseOf(state, std::move(attributes));
   const std::vector<int> pattern = PatternOf(state);
   op_case.given_inputs[0].assign(pattern.begin(), pattern.end());
-  op_case.given_inputs[3] = {threshold};
+  op_case.given_inputs[3] = {state.threshold};
   return op_case;
 }
 
@@ -61,27 +68,28 @@ OpCase RandomRewire(CaseDraw& draw) {
     active.push_back(draw.OneIn(4) ? elements.back() : draw.Between(1, std::max<int64_t>(1, most)));
   }
   // Weights are standard normal.
-  const double threshold = draw.OneOf({0.0, 1e-3, 0.1, 0.7, 2.0, 1e20});
+  const auto threshold = static_cast<float>(draw.OneOf({0.0, 1e-3, 0.1, 0.7, 2.0, 1e20}));
   const Attributes attributes = {{"method", draw.Between(0, 1)},
                                  {"quota", draw.Between(0, 3000)},
                                  {"fraction", draw.OneOf({0.0, 0.03, 0.3, 1.0})},
                                  {"seed", draw.Between(0, 1000)}};
-  return CaseFor(elements, active, threshold, attributes, draw.Word());
+  return CaseFor(DrawnState(elements, active, threshold, draw.Word()), attributes);
 }
 
 }  // namespace
 
 std::vector<OpCase> RewireCases() {
   std::vector<OpCase> cases;
+  const std::vector<RewireState> states = {
+      DrawnState({1}, {1}, 0.5F, 1), DrawnState({40}, {7}, 0.5F, 2),
+      DrawnState({256, 257, 1, 31}, {256, 100, 1, 1}, 0.5F, 3),
+      DrawnState({300, 200}, {300, 198}, 1, 4),  // hardly any room
+      DrawnState({9000, 20000, 700}, {900, 4000, 700}, 0.1F, 5)};
   for (const Attributes& method : {Dsr(100), kSet}) {
-    cases.push_back(CaseFor({1}, {1}, 0.5, method, 1));
-    cases.push_back(CaseFor({40}, {7}, 0.5, method, 2));
-    cases.push_back(CaseFor({256, 257, 1, 31}, {256, 100, 1, 1}, 0.5, method, 3));
-    cases.push_back(CaseFor({300, 200}, {300, 198}, 1, method, 4));  // hardly any room
-    cases.push_back(CaseFor({9000, 20000, 700}, {900, 4000, 700}, 0.1, method, 5));
+    for (const RewireState& state : states) cases.push_back(CaseFor(state, method));
     cases.push_back(WithoutMomentum(cases.back()));
   }
-  cases.push_back(CaseFor({300, 70}, {30, 20}, 0.5, Dsr(10), 6));
+  cases.push_back(CaseFor(DrawnState({300, 70}, {30, 20}, 0.5F, 6), Dsr(10)));
   cases.back().inputs[2] = Shape{PoolNumbers(DType::kQ8, 50, 2)};
   return cases;
 }
@@ -354,7 +362,7 @@ TEST(RewireSet, KeepsOneAndNeedsRoom) {
 }
 
 TEST(Rewire, RefusesWrongCalls) {
-  const OpCase good = CaseFor({300, 70}, {30, 20}, 0.5, Dsr(10), 1);
+  const OpCase good = CaseFor(DrawnState({300, 70}, {30, 20}, 0.5F, 1), Dsr(10));
   const auto error_with = [&](const std::string& name, const AttributeValue& value) {
     OpCase bad = good;
     bad.attributes.Set(name, value);
@@ -383,7 +391,7 @@ TEST(Rewire, RefusesWrongCalls) {
 }
 
 TEST(RewireDeathTest, PatternsThatDoNotBelongToTheWeightsAbort) {
-  const OpCase op_case = CaseFor({300}, {30}, 0.5, Dsr(10), 1);
+  const OpCase op_case = CaseFor(DrawnState({300}, {30}, 0.5F, 1), Dsr(10));
   std::vector<OpData> inputs(5);
   for (const double word : op_case.given_inputs.at(0)) {
     inputs[0].integers.push_back(static_cast<int>(word));

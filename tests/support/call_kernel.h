@@ -10,8 +10,8 @@
 
 #include "tests/support/cuda_memory.h"
 #include "tests/support/guarded_buffer.h"
+#include "tests/support/kernel_run.h"
 #include "thimble/device/cpu/numbers.h"
-#include "thimble/device/cpu/thread_pool.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
@@ -86,7 +86,7 @@ inline void CallKernel(const KernelCallSpec& spec, const KernelLimits& limits) {
   const OpCall call{in_shapes, out_shapes, attributes, in_types, out_types, has_packed};
   ASSERT_EQ(kernel->declines(call), "");
   GuardedBuffer scratch(kernel->scratch_bytes(call, limits));
-  ThreadPool pool(limits.threads);
+  ThreadPool& pool = PoolOf(limits.threads);
   if (kernel->device == DeviceKind::kCuda) {
     const CudaMemory copy(scratch.bytes_and_guards());
     const std::span own(copy.data() + GuardedBuffer::kGuardBytes, scratch.bytes().size());

@@ -105,12 +105,6 @@ class CudaTwin {
   std::vector<CudaMemory> buffers_;
 };
 
-// Threads are started once for all runs: there are thousands of runs, and most are short.
-ThreadPool& PoolOf(int threads) {
-  static std::map<int, ThreadPool> pools;
-  return pools.try_emplace(threads, threads).first->second;
-}
-
 void RunOnDevice(const PreparedCase& prepared, const Kernel& kernel,
                  const KernelRunOptions& options, KernelMemory& memory) {
   ThreadPool& pool = PoolOf(options.threads);
@@ -128,6 +122,11 @@ void RunOnDevice(const PreparedCase& prepared, const Kernel& kernel,
 }
 
 }  // namespace
+
+ThreadPool& PoolOf(int threads) {
+  static std::map<int, ThreadPool> pools;
+  return pools.try_emplace(threads, threads).first->second;
+}
 
 std::vector<std::vector<std::byte>> RunKernel(const PreparedCase& prepared, const Kernel& kernel,
                                               const std::vector<ReferenceTensor<double>>& inputs,

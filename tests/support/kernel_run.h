@@ -8,6 +8,7 @@
 #include "tests/support/cuda_memory.h"
 #include "tests/support/guarded_buffer.h"
 #include "tests/support/op_inputs.h"
+#include "thimble/device/cpu/thread_pool.h"
 #include "thimble/graph/kernel.h"
 
 namespace thimble {
@@ -19,6 +20,9 @@ struct KernelRunOptions {
   std::vector<std::pair<size_t, size_t>> in_place = {};
   CudaLaunch launch = CudaLaunch::kDirect;
 };
+
+// Threads are started once for all runs: there are thousands of runs, and most are short.
+ThreadPool& PoolOf(int threads);
 
 // The bytes of each output. Adds test failures if guards or inputs were overwritten. CUDA kernels
 // require a device.

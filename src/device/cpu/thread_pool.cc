@@ -20,10 +20,15 @@ inline void Pause() {
 #endif
 }
 
+// With more threads than cores, one that spins would keep another from its work.
+int SpinsOf(int num_threads) {
+  return num_threads > static_cast<int>(std::thread::hardware_concurrency()) ? 0 : kSpins;
+}
+
 // Returns when `value` differs from `old`.
 template <class T>
-void WaitForChange(const std::atomic<T>& value, T old) {
-  for (int spin = 0; spin < kSpins; ++spin) {
+void WaitForChange(const std::atomic<T>& value, T old, int spins) {
+  for (int spin = 0; spin < spins; ++spin) {
     if (value.load(std::memory_order_acquire) != old) return;
     Pause();
   }
@@ -47,6 +52,7 @@ ThreadPool::ThreadPool(int num_threads) {
 // After an error, the destructor ends the workers already started.
 Result<void> ThreadPool::StartWorkers(int num_threads) {
   THIMBLE_CHECK(num_threads >= 1, "a pool of {} threads, expected at least 1", num_threads);
+  spins_ = SpinsOf(num_threads);
   workers_.reserve(static_cast<size_t>(num_threads - 1));
   for (int thread = 1; thread < num_threads; ++thread) {
     THIMBLE_ASSIGN_OR_RETURN(
@@ -83,7 +89,7 @@ void ThreadPool::Run(size_t num_chunks, FunctionRef<void(size_t, size_t)> job) {
   // Every worker must have seen this job before `shared` goes out of scope.
   for (uint32_t busy = busy_workers_.load(std::memory_order_acquire); busy != 0;
        busy = busy_workers_.load(std::memory_order_acquire)) {
-    WaitForChange(busy_workers_, busy);
+    WaitForChange(busy_workers_, busy, spins_);
   }
 }
 
@@ -97,7 +103,7 @@ void ThreadPool::TakeChunks(const Job& job, size_t thread) {
 void ThreadPool::WorkerLoop(size_t thread) {
   uint32_t seen = 0;
   for (;;) {
-    WaitForChange(generation_, seen);
+    WaitForChange(generation_, seen, spins_);
     ++seen;
     if (stopping_.load(std::memory_order_acquire)) return;
     TakeChunks(*job_.load(std::memory_order_relaxed), thread);

@@ -53,6 +53,7 @@ class ThreadPool {
   std::atomic<size_t> next_chunk_{0};
   std::atomic<uint32_t> busy_workers_{0};
   std::atomic<bool> stopping_{false};
+  int spins_ = 0;  // before a thread sleeps
   std::vector<std::thread> workers_;
 };
 

@@ -1,6 +1,7 @@
 #include "thimble/plan/recompute/optimal.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "thimble/base/check.h"
 
@@ -107,20 +108,30 @@ void OptimalSchedules::AddSplit(size_t s, size_t t, size_t i, Front& front) {
   const Point* known = Within(front, fewest);
   if (known != nullptr && known->work <= least_work) return;
 
+  // Most splits are nowhere better than the points known; then nothing needs to be merged.
   candidate_.clear();
   size_t r = 0;
   size_t l = 0;
+  size_t f = 0;  // known points within the bytes
   size_t bytes = fewest;
   for (;;) {
     while (r + 1 < right.size() && kept + right[r + 1].bytes <= bytes) ++r;
     while (l + 1 < left.size() && left[l + 1].bytes <= bytes) ++l;
-    candidate_.push_back({bytes, work + right[r].work + left[l].work, static_cast<uint16_t>(i)});
+    while (f < front.size() && front[f].bytes <= bytes) ++f;
+    const double known_work = f > 0 ? front[f - 1].work : std::numeric_limits<double>::infinity();
+    const double this_work = work + right[r].work + left[l].work;
+    if (this_work < known_work) {
+      candidate_.push_back({bytes, this_work, static_cast<uint16_t>(i)});
+    } else if (known_work <= least_work) {
+      break;
+    }
     size_t next = SIZE_MAX;
     if (r + 1 < right.size()) next = std::min(next, kept + right[r + 1].bytes);
     if (l + 1 < left.size()) next = std::min(next, left[l + 1].bytes);
     if (next == SIZE_MAX) break;
     bytes = next;
   }
+  if (candidate_.empty()) return;
   joined_.clear();
   std::merge(front.begin(), front.end(), candidate_.begin(), candidate_.end(),
              std::back_inserter(joined_),

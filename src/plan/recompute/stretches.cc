@@ -28,9 +28,9 @@ class LiveCount {
   void Run(const NodeRun& run, FunctionRef<bool(ValueId)> dies, FunctionRef<bool(ValueId)> counts,
            FunctionRef<bool(ValueId)> stays) {
     int64_t written = static_cast<int64_t>(run.scratch_bytes);
-    std::vector<bool> taken(run.inputs.size(), false);
+    taken_.assign(run.inputs.size(), false);
     for (size_t o = 0; o < run.outputs.size(); ++o) {
-      if (counts(run.outputs[o]) && !Reuses(run, o, dies, taken)) written += Bytes(run.outputs[o]);
+      if (counts(run.outputs[o]) && !Reuses(run, o, dies)) written += Bytes(run.outputs[o]);
     }
     most_ = std::max(most_, alive_ + written);
     for (size_t i = 0; i < run.inputs.size(); ++i) {
@@ -52,14 +52,13 @@ class LiveCount {
   }
 
   // Whether the output reuses the bytes of an input that is not read again.
-  bool Reuses(const NodeRun& run, size_t output, FunctionRef<bool(ValueId)> dies,
-              std::vector<bool>& taken) const {
+  bool Reuses(const NodeRun& run, size_t output, FunctionRef<bool(ValueId)> dies) {
     for (size_t i = 0; i < run.inputs.size(); ++i) {
-      if (taken[i] || !run.op.MayReuse(output, i) || !dies(run.inputs[i]) ||
+      if (taken_[i] || !run.op.MayReuse(output, i) || !dies(run.inputs[i]) ||
           Bytes(run.inputs[i]) != Bytes(run.outputs[output])) {
         continue;
       }
-      taken[i] = true;
+      taken_[i] = true;
       return true;
     }
     return false;
@@ -68,12 +67,18 @@ class LiveCount {
   const Chain& chain_;
   int64_t alive_;
   int64_t most_;
+  std::vector<bool> taken_;  // inputs of the present run whose bytes are reused
 };
 
 }  // namespace
 
 Stretches::Stretches(const Graph& graph, const OpRegistry& ops, const Chain& chain)
-    : graph_(graph), ops_(ops), chain_(chain) {
+    : graph_(graph), chain_(chain) {
+  for (size_t f = 0; f < chain.forward.size(); ++f) {
+    forward_ops_.push_back(&ops.Get(graph.node(chain.forward[f]).op));
+    rerun_ops_.push_back(&ops.Get(chain.reruns[f].op));
+  }
+  for (const NodeId node : chain.backward) backward_ops_.push_back(&ops.Get(graph.node(node).op));
   for (size_t v = 0; v < chain.values.size(); ++v) {
     if (MayDrop(ValueId(v))) forward_values_.emplace_back(v);
   }
@@ -123,7 +128,7 @@ Stretches::Wanted Stretches::EntryValues(size_t s, size_t i, size_t t) const {
   Wanted wanted(chain_.values.size(), false);
   for (ValueId value : forward_values_) {
     const size_t made = Of(value).first;
-    wanted[value.index()] = made >= s && made < i && Needs(value, i, t);
+    if (made >= s && made < i && Needs(value, i, t)) wanted[value.index()] = true;
   }
   return wanted;
 }
@@ -186,9 +191,10 @@ StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t
     const Rerun& rerun = chain_.reruns[position];
     const Node& node = graph_.node(chain_.forward[position]);
     if (first_pass) {
-      return {ops_.Get(node.op), node.inputs, node.outputs, chain_.forward_scratch_bytes[position]};
+      return {*forward_ops_[position], node.inputs, node.outputs,
+              chain_.forward_scratch_bytes[position]};
     }
-    return {ops_.Get(rerun.op), rerun.inputs, rerun.outputs,
+    return {*rerun_ops_[position], rerun.inputs, rerun.outputs,
             RoundUp(rerun.kernel.scratch_bytes, kArenaAlignment)};
   };
   for (size_t step = 0; step < steps.size(); ++step) {
@@ -217,7 +223,8 @@ StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t
 }
 
 StretchCost Stretches::Forward(size_t s, size_t i, size_t t) const {
-  return PlayForward(ForwardSteps(s, i, t), t, EntryValues(s, i, t));
+  const Wanted entry = EntryValues(s, i, t);
+  return PlayForward(Nodes(s, i, t, entry), t, entry);
 }
 
 std::vector<ChainStep> Stretches::ForwardSteps(size_t s, size_t i, size_t t) const {
@@ -225,7 +232,8 @@ std::vector<ChainStep> Stretches::ForwardSteps(size_t s, size_t i, size_t t) con
 }
 
 StretchCost Stretches::ForwardSaving(size_t s, size_t t) const {
-  return PlayForward(ForwardSavingSteps(s, t), t, Saved(s, t));
+  const Wanted saved = Saved(s, t);
+  return PlayForward(Nodes(s, s + 1, t, saved), t, saved);
 }
 
 std::vector<ChainStep> Stretches::ForwardSavingSteps(size_t s, size_t t) const {
@@ -279,11 +287,11 @@ StretchCost Stretches::Backward(size_t stage, bool saved) const {
   const auto run_of = [&](const ChainStep& step) -> NodeRun {
     if (step.backward) {
       const Node& node = graph_.node(chain_.backward[step.position]);
-      return {ops_.Get(node.op), node.inputs, node.outputs,
+      return {*backward_ops_[step.position], node.inputs, node.outputs,
               chain_.backward_scratch_bytes[step.position]};
     }
     const Rerun& rerun = chain_.reruns[step.position];
-    return {ops_.Get(rerun.op), rerun.inputs, rerun.outputs,
+    return {*rerun_ops_[step.position], rerun.inputs, rerun.outputs,
             RoundUp(rerun.kernel.scratch_bytes, kArenaAlignment)};
   };
   for (ValueId value : forward_values_) {

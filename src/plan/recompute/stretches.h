@@ -48,7 +48,7 @@ struct ChainStep {
 
 class Stretches {
  public:
-  // Both must outlive this.
+  // All must outlive this.
   Stretches(const Graph& graph, const OpRegistry& ops, const Chain& chain);
 
   // Bytes of gradients alive before the backward steps of this stage.
@@ -108,11 +108,13 @@ class Stretches {
   bool MayDrop(ValueId value) const { return Of(value).kind == ChainValue::Kind::kForward; }
 
   const Graph& graph_;
-  const OpRegistry& ops_;
   const Chain& chain_;
-  std::vector<size_t> gradient_bytes_;   // by stage
-  std::vector<ValueId> forward_values_;  // those that may be dropped
-  std::vector<std::vector<Use>> uses_;   // by ValueId
+  std::vector<const OpDef*> forward_ops_;   // by position in Chain::forward
+  std::vector<const OpDef*> rerun_ops_;     // likewise
+  std::vector<const OpDef*> backward_ops_;  // by position in Chain::backward
+  std::vector<size_t> gradient_bytes_;      // by stage
+  std::vector<ValueId> forward_values_;     // those that may be dropped
+  std::vector<std::vector<Use>> uses_;      // by ValueId
 };
 
 }  // namespace thimble

@@ -8,7 +8,8 @@
 #include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
 #include "thimble/report/text_style.h"
-#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/options/allowed.h"
+#include "thimble/train/planning/budget_search.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
 
@@ -22,6 +23,14 @@ struct PlanFlags {
   bool csv = false;
 };
 
+// What the budget chooses; nothing with --allow none.
+Result<BudgetChoice> Choose(const TrainConfig& config, const ImageClassifier& model,
+                            const ImageCounts& counts, const OpRegistry& ops) {
+  THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config.allow));
+  if (allowed.nothing()) return BudgetChoice{.config = config};
+  return ChooseForBudget(config, PlanSizer(model, counts, ops));
+}
+
 Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
                           const ImageCounts& counts, const OpRegistry& ops) {
   PlanAnswer answer{.model = config.model,
@@ -34,9 +43,7 @@ Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& plan
     THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, sizer));
   }
   answer.plain = IsPlain(config);
-  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes,
-                           answer.plain ? answer.savings->asked_arena_bytes
-                                        : PlainArenaBytes(config, planned.model, counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes, PlainArenaBytes(config, planned, counts, ops));
   answer.record = RecordOf(planned, ops, answer.plain_arena_bytes);
   if (!answer.fits()) {
     THIMBLE_ASSIGN_OR_RETURN(answer.advice, AdviseTraining(config, sizer));
@@ -51,13 +58,20 @@ Result<int> RunPlan(const PlanFlags& flags) {
   const std::string cut = CutMessage(config, data.counts);
   config = CutToData(std::move(config), data.counts);
   const OpRegistry& ops = BuiltinOps();
+  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
+  // If nothing fits, the answer shows what was asked for.
+  const auto choice = Choose(config, model, data.counts, ops);
+  if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
+  if (choice.ok()) config = choice->config;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
-                           MakeTrainingProgram(config, data.images, data.counts, ops));
+                           MakeTrainingProgram(config, model, data.counts, ops));
   THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, planned, data.counts, ops));
+  if (choice.ok() && !choice->levers.empty()) answer.choice = *choice;
   answer.with_layers = flags.layers;
   Print("{}", flags.json  ? ToJson(answer)
               : flags.csv ? ToCsv(answer)
                           : PlanText(answer, StyleOfOutput()));
+  if (!choice.ok()) return choice.error();
   std::string advice = ToString(answer.advice);
   if (!answer.fits() && !cut.empty()) advice += "; " + cut;
   THIMBLE_TRY(CheckBudget(planned.program, config.budget_bytes, advice));

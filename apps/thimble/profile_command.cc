@@ -11,7 +11,7 @@
 #include "thimble/report/text_style.h"
 #include "thimble/report/trace_json.h"
 #include "thimble/train/options/options.h"
-#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/budget_search.h"
 #include "thimble/train/profile/profile_run.h"
 
 namespace thimble {
@@ -48,11 +48,15 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
   const std::string cut = CutMessage(config, data.counts);
   config = CutToData(std::move(config), data.counts);
   const OpRegistry& ops = BuiltinOps();
-  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(config, data.images, data.counts, ops));
-  THIMBLE_TRY(CheckTrainingBudget(config, program, data.counts, ops));
-  if (!cut.empty()) WriteMessage(cut + "\n");
-  THIMBLE_ASSIGN_OR_RETURN(const Profile profile, RunProfile(config, program, flags.repeat, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
+  THIMBLE_ASSIGN_OR_RETURN(const BudgetedProgram planned,
+                           PlanWithinBudget(config, model, data.counts, ops));
+  const std::string chosen = ToString(planned.choice);
+  for (const std::string& message : {cut, chosen}) {
+    if (!message.empty()) WriteMessage(message + "\n");
+  }
+  THIMBLE_ASSIGN_OR_RETURN(const Profile profile,
+                           RunProfile(planned.choice.config, planned.program, flags.repeat, ops));
   Print("{}", Output(profile, flags));
   if (!flags.trace.empty()) THIMBLE_TRY(WriteFileAtomically(flags.trace, TraceJson(profile)));
   THIMBLE_TRY(CheckProfile(profile));

@@ -24,6 +24,14 @@ struct LeverSetting {
   bool drops_gradients = false;  // gradients that are not finite do not end the run
 };
 
+// A value that a budget may choose.
+struct LeverStep {
+  std::string value;
+  // Percentage points of accuracy that it is expected to cost, from runs of wrn-28-2 on CIFAR-10
+  // (docs/techniques).
+  double lost_points = 0;
+};
+
 struct Lever {
   std::string name;  // "microbatch": the option --microbatch, and the key in files
   // "N"; "none|cheap|blocks[:N]": values, as help shows them (option_values.h). Empty: a switch,
@@ -42,6 +50,12 @@ struct Lever {
   // Values that may make the arena smaller than the current value does, in the order to try them.
   // Empty for levers that save no bytes.
   std::function<std::vector<std::string>(const LeverSetting&)> worth_trying = {};
+  // The values that a budget may choose, each with a smaller arena than the one before. If there is
+  // no function: the first value worth trying, at no cost.
+  std::function<std::vector<LeverStep>(const LeverSetting&)> budget_steps = {};
+  // The value with the least work whose arena has at most this many bytes, for a lever that can
+  // trade one for the other.
+  std::function<std::string(int64_t limit_bytes)> within_bytes = {};
   // How exact a run with this setting is. `forward` is a forward graph of the network.
   std::function<std::string(const Graph& forward, const LeverSetting&)> exactness =
       [](const Graph&, const LeverSetting&) { return std::string(Name(Exactness::kSameBits)); };

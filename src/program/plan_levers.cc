@@ -1,5 +1,7 @@
 #include "thimble/program/plan_levers.h"
 
+#include <fmt/format.h>
+
 #include "thimble/base/byte_size.h"
 #include "thimble/plan/recompute/recompute_spec.h"
 
@@ -7,22 +9,28 @@ namespace thimble {
 namespace {
 
 Lever Recompute() {
-  return {.name = "recompute",
-          .takes = "none|cheap|blocks[:N]|sqrt|optimal[:SIZE]",
-          .help =
-              "forward values to drop and recompute in backward; cheap: norms and activations; "
-              "optimal: for the smallest arena or, with SIZE, for the least work that fits",
-          .what = "keep only the values between blocks and recompute the rest in backward",
-          .plain = "none",
-          .training_only = true,
-          .check = [](std::string_view value) -> Result<void> {
-            THIMBLE_TRY(ParseRecompute(std::string(value)));
-            return {};
-          },
-          .worth_trying = [](const LeverSetting& setting) -> std::vector<std::string> {
-            if (setting.value == "none" || setting.value == "cheap") return {"blocks", "optimal"};
-            return {};
-          }};
+  return {
+      .name = "recompute",
+      .takes = "none|cheap|blocks[:N]|sqrt|optimal[:SIZE]",
+      .help =
+          "forward values to drop and recompute in backward; cheap: norms and activations; "
+          "optimal: for the smallest arena or, with SIZE, for the least work that fits",
+      .what = "keep only the values between blocks and recompute the rest in backward",
+      .plain = "none",
+      .training_only = true,
+      .check = [](std::string_view value) -> Result<void> {
+        THIMBLE_TRY(ParseRecompute(std::string(value)));
+        return {};
+      },
+      .worth_trying = [](const LeverSetting& setting) -> std::vector<std::string> {
+        if (setting.value == "none" || setting.value == "cheap") return {"blocks", "optimal"};
+        return {};
+      },
+      .budget_steps = [](const LeverSetting& setting) -> std::vector<LeverStep> {
+        if (setting.value != "none") return {};
+        return {{"optimal"}};
+      },
+      .within_bytes = [](int64_t limit_bytes) { return fmt::format("optimal:{}", limit_bytes); }};
 }
 
 Lever Convolution() {

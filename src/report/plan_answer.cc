@@ -68,6 +68,19 @@ Json SavingsJson(const Savings& savings) {
           {"together_arena_bytes", savings.together_arena_bytes}};
 }
 
+Json ChoiceJson(const BudgetChoice& choice) {
+  Json levers = Json::EmptyArray();
+  for (const ChosenLever& lever : choice.levers) {
+    levers.push_back({{"option", lever.option},
+                      {"class", lever.exactness},
+                      {"freed_bytes", lever.freed_bytes},
+                      {"lost_points", lever.lost_points}});
+  }
+  return {{"options", choice.options()},
+          {"lost_points", choice.lost_points()},
+          {"levers", std::move(levers)}};
+}
+
 Json AdviceJson(const BudgetAdvice& advice) {
   const auto object = [](const Advice& tried) {
     return Json{
@@ -157,6 +170,7 @@ std::string ToJson(const PlanAnswer& answer) {
   json["device"] = plan.device;
   json["fits"] = answer.fits();
   if (answer.budget_bytes > 0) json["budget_bytes"] = answer.budget_bytes;
+  if (answer.choice) json["chosen"] = ChoiceJson(*answer.choice);
   if (!answer.fits()) json["missing_bytes"] = answer.arena_bytes() - answer.budget_bytes;
   if (!answer.fits()) json["largest_batch"] = answer.advice.largest_batch;
   if (!answer.fits()) json["advice"] = AdviceJson(answer.advice);

@@ -8,6 +8,7 @@
 
 #include "thimble/plan/program_record.h"
 #include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/budget_search.h"
 #include "thimble/train/planning/savings.h"
 
 namespace thimble {
@@ -21,6 +22,7 @@ struct PlanAnswer {
   ProgramRecord record;
   std::optional<Savings> savings = {};
   std::vector<SmallestArena> smallest = {};  // by optimal recompute
+  std::optional<BudgetChoice> choice = {};   // what the budget chose, if anything
   BudgetAdvice advice = {};                  // if the budget is too small
   bool with_layers = false;                  // add a row per layer
 

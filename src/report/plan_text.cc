@@ -176,11 +176,25 @@ std::string SmallestTable(const PlanAnswer& answer, const TextStyle& style) {
   return table.ToString(style);
 }
 
+std::string ChoiceTable(const BudgetChoice& choice, const TextStyle& style) {
+  TextTable table({"chosen for the budget", "frees", "accuracy", "class"});
+  table.AlignLeft(3);
+  for (const ChosenLever& lever : choice.levers) {
+    table.AddRow({lever.option, FormatBytes(lever.freed_bytes),
+                  lever.lost_points > 0 ? fmt::format("-{:.2f}", lever.lost_points) : "same",
+                  lever.exactness});
+  }
+  std::string text = table.ToString(style);
+  if (choice.threads > 0) text += fmt::format("--threads {}: more do not fit\n", choice.threads);
+  return text;
+}
+
 std::string BudgetText(const PlanAnswer& answer, const TextStyle& style) {
   if (answer.budget_bytes <= 0) return "";
   const std::string budget = FormatBytes(answer.budget_bytes);
   if (answer.fits()) {
-    return style.Paint(Ink::kGood, fmt::format("fits the budget of {}", budget)) + "\n";
+    return (answer.choice ? ChoiceTable(*answer.choice, style) : "") +
+           style.Paint(Ink::kGood, fmt::format("fits the budget of {}", budget)) + "\n";
   }
   std::string text =
       style.Paint(Ink::kBad, fmt::format("does not fit: the budget of {} is exceeded by {}", budget,

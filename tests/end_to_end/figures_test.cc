@@ -62,6 +62,7 @@ class FiguresEndToEnd : public ThimbleFixture {
     }
     OptionMap budgeted = options;
     budgeted["--budget"] = std::to_string(plan["arena_bytes"].get<int64_t>() - 1);
+    budgeted["--allow"] = "none";
     const Json refused = Plan(budgeted, 3);
     for (const auto& advice : refused["advice"]["fitting"]) {
       ExpectArena(With(budgeted, advice["options"].text()), advice["arena_bytes"]);
@@ -123,7 +124,8 @@ TEST_F(FiguresEndToEnd, AdviceNamesOptionsOfItsCommand) {
   EXPECT_THAT(refused.err, Not(HasSubstr("--recompute")));
   RunWell("eval @/run --batch 5 --budget " + std::to_string(whole - 1));
   const ProcessResult training =
-      Run("train --model wrn-10-1 --data shapes:12,9 --batch 6 --budget 3MB --out @/other");
+      Run("train --model wrn-10-1 --data shapes:12,9 --batch 6 --budget 3MB --allow none --out "
+          "@/other");
   ExpectRefusal(training, 3, "--recompute optimal (", "train");
   EXPECT_THAT(training.err, HasSubstr("--microbatch "));
 }

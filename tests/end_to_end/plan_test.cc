@@ -49,15 +49,43 @@ TEST_F(PlanEndToEnd, IsQuickAndSmall) {
 }
 
 TEST_F(PlanEndToEnd, OverBudget) {
-  const ProcessResult result = Run("plan --model wrn-28-2 --batch 100 --budget 8MB --json");
+  const ProcessResult result =
+      Run("plan --model wrn-28-2 --batch 100 --budget 8MB --allow none --json");
   ExpectRefusal(result, 3, "is exceeded by", "plan");
   EXPECT_THAT(result.err, HasSubstr("the budget of 8.00 MB"));
   EXPECT_THAT(result.err, HasSubstr("largest at the peak: block"));
   EXPECT_EQ(ParseObject(result.out)["fits"], false);
-  ExpectRefusal("plan --model wrn-10-1 --budget 1MB", 3, "does not fit");
-  ExpectRefusal("train --model wrn-10-1 --data shapes:20,5 --budget 1MB --out @/run", 3,
-                "does not fit");
+  ExpectRefusal("plan --model wrn-10-1 --budget 1MB --allow none", 3, "does not fit");
+  ExpectRefusal("train --model wrn-10-1 --data shapes:20,5 --budget 1MB --allow none --out @/run",
+                3, "does not fit");
   EXPECT_FALSE(std::filesystem::exists(At("run")));
+}
+
+// The budget chooses what is needed to fit, says so, and the choice holds for a run.
+TEST_F(PlanEndToEnd, ChoosesForTheBudget) {
+  const std::string asked = " --model wrn-10-1 --batch 20 --data shapes:20,5 --budget 1MB";
+  const ProcessResult plan = RunWell("plan" + asked);
+  EXPECT_THAT(plan.out, HasSubstr("chosen for the budget"));
+  EXPECT_THAT(plan.out, HasSubstr("fits the budget of 1.00 MB"));
+  const auto json = ParseObject(RunWell("plan" + asked + " --json").out);
+  EXPECT_EQ(json["fits"], true);
+  EXPECT_LE(json["arena_bytes"].get<int64_t>(), 1'000'000);
+  const std::string options = json["chosen"]["options"].text();
+  EXPECT_THAT(options, HasSubstr("--recompute optimal"));
+  const ProcessResult run = RunWell("train" + asked + " --steps 2 --json --out @/run");
+  EXPECT_THAT(run.err, HasSubstr(options));
+  const auto summary = ParseObject(run.out);
+  EXPECT_EQ(summary["arena_bytes"], json["arena_bytes"]);
+  EXPECT_EQ(summary["measured_peak_bytes"], summary["planned_peak_bytes"]);
+  // The folder's configuration has the choice: nothing is chosen again.
+  RunWell("train --resume --extend --steps 3 --out @/run --config @/run/config.toml");
+}
+
+TEST_F(PlanEndToEnd, SaysTheFloorIfNothingFits) {
+  const std::string asked = "plan --model wrn-10-1 --batch 20 --data shapes:20,5 ";
+  ExpectRefusal(asked + "--budget 100kB", 3, "the smallest arena with what is allowed has");
+  ExpectRefusal(asked + "--budget 1MB --allow same-bits", 3, "--allow lossy would choose --");
+  ExpectRefusal(asked + "--budget 1MB --allow magic", 2, "--allow magic: expected none, same-bits");
 }
 
 TEST_F(PlanEndToEnd, BudgetsAsPeopleWriteThem) {
@@ -78,7 +106,7 @@ TEST_F(PlanEndToEnd, BudgetToTheByte) {
   const std::string command = "plan --model wrn-10-1 --batch 4 --data shapes:8,4 --json";
   const int64_t needed = ParseObject(RunWell(command).out)["arena_bytes"].get<int64_t>();
   RunWell(command + " --budget " + std::to_string(needed));
-  EXPECT_EQ(Run(command + " --budget " + std::to_string(needed - 1)).exit_code, 3);
+  EXPECT_EQ(Run(command + " --allow none --budget " + std::to_string(needed - 1)).exit_code, 3);
 }
 
 TEST_F(PlanEndToEnd, LeavingPassesOutCosts) {
@@ -106,7 +134,8 @@ TEST_F(PlanEndToEnd, CifarNeedsNoFilesToPlan) {
 }
 
 TEST_F(PlanEndToEnd, SaysWhatWouldFit) {
-  const std::string command = "plan --model wrn-10-1 --batch 64 --data shapes:640,64 --budget 4MB";
+  const std::string command =
+      "plan --model wrn-10-1 --batch 64 --data shapes:640,64 --budget 4MB --allow none";
   const ProcessResult result = Run(command + " --json");
   EXPECT_EQ(result.exit_code, 3);
   const auto json = ParseObject(result.out);

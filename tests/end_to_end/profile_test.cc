@@ -59,8 +59,9 @@ TEST_F(ProfileEndToEnd, WritesATrace) {
 }
 
 TEST_F(ProfileEndToEnd, RefusesWhatDoesNotFit) {
-  ExpectRefusal("profile --model wrn-10-1 --batch 8 --budget 1MB", 3, "does not fit");
-  ExpectRefusal("profile --model wrn-10-1 --budget 1MB --trace @/trace.json", 3, "does not fit");
+  ExpectRefusal("profile --model wrn-10-1 --batch 8 --budget 1MB --allow none", 3, "does not fit");
+  ExpectRefusal("profile --model wrn-10-1 --budget 1MB --allow none --trace @/trace.json", 3,
+                "does not fit");
   EXPECT_FALSE(std::filesystem::exists(At("trace.json")));
 }
 

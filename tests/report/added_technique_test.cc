@@ -12,6 +12,7 @@
 #include "thimble/train/loop/trainer.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/budget_search.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
 
@@ -122,6 +123,16 @@ TEST_F(AddedTechniqueTest, IsAdvisedWhereTheBudgetIsTooSmall) {
   const auto advice = AdviseTraining(config, PlanSizer(model, {}, BuiltinOps()));
   ASSERT_TRUE(advice.ok()) << advice.error().message;
   EXPECT_THAT(advice->fitting, Contains(Field(&Advice::options, "--halves yes")));
+}
+
+TEST_F(AddedTechniqueTest, IsChosenForABudget) {
+  const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
+  TrainConfig config = Config("no");
+  config.allow = "halves";
+  config.budget_bytes = static_cast<int64_t>(Make(Config("yes")).program.arena_bytes);
+  const auto choice = ChooseForBudget(config, PlanSizer(model, {}, BuiltinOps()));
+  ASSERT_TRUE(choice.ok()) << choice.error().message;
+  EXPECT_EQ(choice->options(), "--halves yes");
 }
 
 // Planned and measured memory agree, or Train would fail.

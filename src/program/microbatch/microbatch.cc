@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 namespace thimble {
 namespace {
@@ -29,6 +30,18 @@ std::vector<std::string> WorthTrying(const LeverSetting& setting) {
   return {std::to_string(kSamples)};
 }
 
+// The cost of small parts is that of batch-norm statistics of few samples
+// (docs/results/cifar10-statistics-size.md; single samples were not measured).
+std::vector<LeverStep> BudgetSteps(const LeverSetting& setting) {
+  if (!setting.value.empty() && setting.value != "0") return {};
+  std::vector<LeverStep> steps;
+  for (const auto& [samples, lost_points] :
+       {std::pair{50, 0.0}, {20, 0.0}, {10, 0.0}, {5, 0.1}, {2, 1.0}, {1, 5.0}}) {
+    if (samples < setting.batch) steps.push_back({std::to_string(samples), lost_points});
+  }
+  return steps;
+}
+
 // Parts change the order of sums; with batch norm, also the samples per statistic.
 std::string ExactnessOf(const Graph& forward, const LeverSetting& setting) {
   const NearlyEqualParts parts = PartsOf(setting.batch, setting.value);
@@ -47,6 +60,7 @@ const Lever& MicrobatchLever() {
                            .decides_results = true,
                            .training_only = true,
                            .worth_trying = WorthTrying,
+                           .budget_steps = BudgetSteps,
                            .exactness = ExactnessOf};
   return lever;
 }

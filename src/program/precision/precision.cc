@@ -46,6 +46,11 @@ const Lever& StoreLever() {
             StorageTypes types;
             return ParseStore(value, types);
           },
+      .budget_steps =
+          [](const LeverSetting& setting) {
+            return setting.value.empty() ? std::vector<LeverStep>{{"optimizer=q8", 0.05}}
+                                         : std::vector<LeverStep>{};
+          },
       .exactness = [](const Graph&,
                       const LeverSetting& setting) { return LossyUnless(setting.value.empty()); }};
   return lever;

@@ -42,6 +42,11 @@ const Lever& SparsityLever() {
             return setting.value == kNotSparse ? std::vector<std::string>{"0.8"}
                                                : std::vector<std::string>{};
           },
+      // docs/results/cifar10-sparse.md; 0.5 as the paper of dsr has it.
+      .budget_steps = [](const LeverSetting& setting) -> std::vector<LeverStep> {
+        if (setting.value != kNotSparse) return {};
+        return {{"0.5", 0.1}, {"0.7", 0.2}, {"0.8", 0.55}, {"0.9", 1.2}};
+      },
       .exactness =
           [](const Graph&, const LeverSetting& setting) {
             return std::string(

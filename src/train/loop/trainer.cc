@@ -29,7 +29,7 @@
 #include "thimble/train/options/command_text.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/options/schedule.h"
-#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/budget_search.h"
 #include "thimble/train/run_folder/checkpoint.h"
 #include "thimble/train/run_folder/metrics.h"
 #include "thimble/train/run_folder/metrics_file.h"
@@ -153,13 +153,13 @@ Result<void> Trainer::Prepare() {
   model.images.augmentation = data_.augmentation;  // depends on the data, not on the network
   // A model file keeps its path, which is needed to read it again.
   if (model.file_text.empty()) config_.model = model.name;
-  THIMBLE_ASSIGN_OR_RETURN(program_, MakeTrainingProgram(config_, model, CountsOf(data_), ops_));
-  THIMBLE_TRY(CheckTrainingBudget(config_, program_, CountsOf(data_), ops_));
-  plain_arena_bytes_ = static_cast<int64_t>(program_.program.arena_bytes);
-  if (!IsPlain(config_)) {
-    THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
-                             PlainArenaBytes(config_, model, CountsOf(data_), ops_));
-  }
+  THIMBLE_ASSIGN_OR_RETURN(BudgetedProgram planned,
+                           PlanWithinBudget(config_, model, CountsOf(data_), ops_));
+  if (!planned.choice.levers.empty()) observer_.OnMessage(ToString(planned.choice));
+  config_ = std::move(planned.choice.config);
+  program_ = std::move(planned.program);
+  THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
+                           PlainArenaBytes(config_, program_, CountsOf(data_), ops_));
   batches_.emplace(*data_.train, program_.batch, config_.seed);
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
   THIMBLE_ASSIGN_OR_RETURN(

@@ -42,6 +42,7 @@ struct TrainConfig {
   std::string recompute = "none";      // which forward values are dropped (recompute_spec.h)
   int64_t scratch_bytes = 1 << 20;     // per thread
   int64_t budget_bytes = 0;            // 0: no limit
+  std::string allow = "lossy";         // what the budget may change (allowed.h)
   std::set<std::string> without = {};  // techniques to leave out
   // Values, by name, of levers (program/lever.h) that have no member above.
   std::map<std::string, std::string> levers = {};

@@ -14,6 +14,7 @@
 #include "thimble/data/image_dataset.h"
 #include "thimble/plan/recompute/recompute_spec.h"
 #include "thimble/program/techniques.h"
+#include "thimble/train/options/allowed.h"
 #include "thimble/train/options/option_values.h"
 #include "thimble/train/options/schedule.h"
 #include "thimble/train/options/update_options.h"
@@ -278,8 +279,12 @@ std::vector<Option> MemoryOptions() {
       Size(
           "scratch", HelpOf("scratch"), [](auto& c) -> auto& { return c.scratch_bytes; }),
       Size(
-          "budget", "maximum size of the arena, for example 8MB or 1.5GiB; 0: no limit",
+          "budget", "maximum size of the arena, such as 8MB; chooses what must change; 0: no limit",
           [](auto& c) -> auto& { return c.budget_bytes; }),
+      Text(
+          "allow", "none|same-bits|equal|lossy|LIST",
+          "what --budget may change, such as recompute,microbatch>=8,fp16; none: nothing", false,
+          [](auto& c) -> auto& { return c.allow; }),
       Without(),
   };
 }
@@ -403,10 +408,8 @@ void Set(const Lever& lever, const std::string& value, TrainConfig& config) {
 }
 
 const Option* FindOption(std::string_view name) {
-  for (const Option& option : TrainOptions()) {
-    if (option.name == name) return &option;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(TrainOptions(), name, &Option::name);
+  return found == TrainOptions().end() ? nullptr : &*found;
 }
 
 namespace {
@@ -472,6 +475,7 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
     return BadInput("--nesterov requires --momentum above 0");
   }
+  THIMBLE_TRY(Allowed::Parse(config.allow));
   if (auto update = UpdateSpecOf(config); !update.ok()) return update.error();
   if (config.resume && config.overwrite) {
     return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");

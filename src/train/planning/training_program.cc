@@ -251,14 +251,16 @@ bool IsPlain(const TrainConfig& config) {
 
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
                                 const ImageCounts& counts, const OpRegistry& ops) {
-  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
-  return PlainArenaBytes(config, model, counts, ops);
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
+                           MakeTrainingProgram(PlainConfig(config), images, counts, ops));
+  return static_cast<int64_t>(program.program.arena_bytes);
 }
 
-Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier& model,
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const TrainingProgram& planned,
                                 const ImageCounts& counts, const OpRegistry& ops) {
+  if (IsPlain(config)) return static_cast<int64_t>(planned.program.arena_bytes);
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(PlainConfig(config), model, counts, ops));
+                           MakeTrainingProgram(PlainConfig(config), planned.model, counts, ops));
   return static_cast<int64_t>(program.program.arena_bytes);
 }
 

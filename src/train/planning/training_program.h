@@ -94,7 +94,8 @@ bool IsPlain(const TrainConfig& config);
 // The arena of PlainConfig(config).
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
                                 const ImageCounts& counts, const OpRegistry& ops);
-Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageClassifier& model,
+// The same, for a configuration whose program is known: it may be plain itself.
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const TrainingProgram& planned,
                                 const ImageCounts& counts, const OpRegistry& ops);
 
 // Evaluation only: parameters and statistics without gradients, optimizer state or ring.

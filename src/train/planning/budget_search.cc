@@ -1,0 +1,279 @@
+#include "thimble/train/planning/budget_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "thimble/base/byte_size.h"
+#include "thimble/program/techniques.h"
+#include "thimble/train/options/allowed.h"
+#include "thimble/train/options/options.h"
+#include "thimble/train/planning/budget_advice.h"
+#include "thimble/train/planning/lever_offer.h"
+
+namespace thimble {
+namespace {
+
+// A step of a lever, as a place in the line of all steps.
+struct Step {
+  const Lever* lever = nullptr;
+  LeverStep step;
+  Exactness exactness = Exactness::kSameBits;
+};
+
+Exactness ClassIn(std::string_view exactness) {
+  for (const Exactness named : {Exactness::kLossy, Exactness::kEqual}) {
+    if (exactness.starts_with(Name(named))) return named;
+  }
+  return Exactness::kSameBits;
+}
+
+std::vector<LeverStep> StepsOf(const Lever& lever, const TrainConfig& config) {
+  const LeverSetting setting = SettingOf(lever, config);
+  if (lever.budget_steps) return lever.budget_steps(setting);
+  if (!lever.worth_trying || setting.value != lever.plain) return {};
+  const std::vector<std::string> values = lever.worth_trying(setting);
+  return values.empty() ? std::vector<LeverStep>{} : std::vector<LeverStep>{{values.front()}};
+}
+
+void Ask(const Step& step, TrainConfig& config) {
+  LeverOffer{step.lever, step.step.value}.Ask(config);
+}
+
+class BudgetSearch {
+ public:
+  BudgetSearch(const TrainConfig& config, const PlanSizer& sizer)
+      : config_(config), sizer_(sizer) {}
+
+  Result<BudgetChoice> Run() {
+    THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config_.allow));
+    THIMBLE_TRY(FindSteps(allowed));
+    THIMBLE_ASSIGN_OR_RETURN(const size_t needed, FewestSteps());
+    if (needed > changing_.size()) return DoesNotFitAtAll();
+    chosen_.assign(changing_.begin(), changing_.begin() + static_cast<int64_t>(needed));
+    THIMBLE_TRY(Relax());
+    return Finish();
+  }
+
+ private:
+  // The steps that are allowed and can be planned: those with the same bits, and the others in
+  // their order.
+  Result<void> FindSteps(const Allowed& allowed) {
+    for (const Lever* lever : Levers()) {
+      for (LeverStep& step : StepsOf(*lever, config_)) {
+        TrainConfig with = config_;
+        Step tried{lever, std::move(step)};
+        Ask(tried, with);
+        THIMBLE_ASSIGN_OR_RETURN(const std::string text, sizer_.ExactnessOf(*lever, with));
+        tried.exactness = ClassIn(text);
+        if (!allowed.Permits(*lever, tried.step.value, tried.exactness)) continue;
+        // The network may have nothing to make sparse, or kernels too little scratch.
+        if (const auto size = sizer_.Of(with);
+            !size.ok() && size.error().kind != ErrorKind::kDoesNotFit) {
+          break;
+        }
+        (tried.exactness == Exactness::kSameBits ? same_bits_ : changing_)
+            .push_back(std::move(tried));
+      }
+    }
+    std::ranges::stable_sort(changing_, {}, [](const Step& step) {
+      return std::pair(step.exactness, step.step.lost_points);
+    });
+    return {};
+  }
+
+  // The smallest arena with these steps and everything that keeps the same bits.
+  Result<int64_t> Smallest(std::span<const Step> steps) const {
+    TrainConfig config = config_;
+    config.threads = 1;
+    for (const Step& step : steps) Ask(step, config);
+    for (const Step& step : same_bits_) Ask(step, config);
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer_.Of(config));
+    return size.arena_bytes;
+  }
+  Result<bool> Fit(std::span<const Step> steps) const {
+    THIMBLE_ASSIGN_OR_RETURN(const int64_t bytes, Smallest(steps));
+    return bytes <= config_.budget_bytes;
+  }
+
+  // How many steps of the line must be taken; more than there are if all of them are too few.
+  Result<size_t> FewestSteps() const {
+    size_t too_few = 0;  // fewer are known to be too few
+    size_t enough = changing_.size() + 1;
+    while (too_few < enough) {
+      const size_t tried = too_few + (enough - too_few) / 2;
+      THIMBLE_ASSIGN_OR_RETURN(const bool fits, Fit(std::span(changing_).first(tried)));
+      if (fits) {
+        enough = tried;
+      } else {
+        too_few = tried + 1;
+      }
+    }
+    return enough;
+  }
+
+  // Takes back what the later steps made unnecessary, the costliest first. Only the last step of a
+  // lever counts.
+  Result<void> Relax() {
+    for (size_t i = chosen_.size(); i-- > 0;) {
+      std::vector<Step> fewer = chosen_;
+      fewer.erase(fewer.begin() + static_cast<int64_t>(i));
+      THIMBLE_ASSIGN_OR_RETURN(const bool fits, Fit(fewer));
+      if (fits) chosen_ = std::move(fewer);
+    }
+    // Steps of a lever that a later one of the same lever replaces.
+    for (size_t i = chosen_.size(); i-- > 0;) {
+      const auto later = std::find_if(chosen_.begin() + static_cast<int64_t>(i) + 1, chosen_.end(),
+                                      [&](const Step& s) { return s.lever == chosen_[i].lever; });
+      if (later != chosen_.end()) chosen_.erase(chosen_.begin() + static_cast<int64_t>(i));
+    }
+    return {};
+  }
+
+  // With these levers that keep the same bits; nullopt if it does not fit.
+  Result<std::optional<PlanSize>> SizeWith(const TrainConfig& config) const {
+    const Result<PlanSize> size = sizer_.Of(config);
+    if (!size.ok() && size.error().kind != ErrorKind::kDoesNotFit) return size.error();
+    if (!size.ok() || size->arena_bytes > config_.budget_bytes) return std::optional<PlanSize>();
+    return std::optional(*size);
+  }
+
+  // Spends what is left of the budget: as many threads as possible, then as little arithmetic as
+  // possible, then as few levers.
+  Result<BudgetChoice> Finish() {
+    BudgetChoice choice{.config = config_};
+    for (const Step& step : chosen_) Ask(step, choice.config);
+    std::vector<Step> used;
+    for (const Step& step : same_bits_) {
+      Ask(step, choice.config);
+      used.push_back(step);
+      if (!step.lever->within_bytes) continue;
+      used.back().step.value = step.lever->within_bytes(config_.budget_bytes);
+      Ask(used.back(), choice.config);
+    }
+    THIMBLE_ASSIGN_OR_RETURN(PlanSize size, FindThreads(used, choice));
+    for (size_t i = used.size(); i-- > 0;) {
+      TrainConfig plainer = choice.config;
+      LeverOffer{used[i].lever, used[i].lever->plain}.Ask(plainer);
+      THIMBLE_ASSIGN_OR_RETURN(const auto without, SizeWith(plainer));
+      if (!without || without->step_flops > size.step_flops) continue;
+      choice.config = std::move(plainer);
+      size = *without;
+      used.erase(used.begin() + static_cast<int64_t>(i));
+    }
+    choice.arena_bytes = size.arena_bytes;
+    used.insert(used.begin(), chosen_.begin(), chosen_.end());
+    for (const Step& step : used) THIMBLE_TRY(Describe(step, choice));
+    return choice;
+  }
+
+  // The largest number of threads that fits; if the limit cannot be met with any, the smallest
+  // arena.
+  Result<PlanSize> FindThreads(std::vector<Step>& used, BudgetChoice& choice) const {
+    const int most = DeviceOf(config_) == DeviceKind::kCpu ? ResolvedThreads(config_) : 1;
+    for (int threads = most; threads >= 1; --threads) {
+      if (threads < most) choice.config.threads = choice.threads = threads;
+      THIMBLE_ASSIGN_OR_RETURN(const auto size, SizeWith(choice.config));
+      if (size) return *size;
+    }
+    for (const Step& step : same_bits_) Ask(step, choice.config);
+    used = same_bits_;
+    return sizer_.Of(choice.config);
+  }
+
+  Result<void> Describe(const Step& step, BudgetChoice& choice) const {
+    const LeverOffer offer{step.lever, step.step.value};
+    THIMBLE_ASSIGN_OR_RETURN(std::string exactness, sizer_.ExactnessOf(*step.lever, choice.config));
+    TrainConfig with = choice.config;
+    for (const Step& same : same_bits_) {
+      if (same.lever->within_bytes) Ask(same, with);
+    }
+    TrainConfig without = with;
+    LeverOffer{step.lever, step.lever->plain}.Ask(without);
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize smallest, sizer_.Of(with));
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize larger, sizer_.Of(without));
+    choice.levers.push_back({offer.option(), std::move(exactness), step.step.lost_points,
+                             larger.arena_bytes - smallest.arena_bytes});
+    return {};
+  }
+
+  Result<BudgetChoice> DoesNotFitAtAll() const {
+    THIMBLE_ASSIGN_OR_RETURN(const int64_t smallest, Smallest(changing_));
+    std::string text = fmt::format(
+        "does not fit: the smallest arena with what is allowed has {} ({} bytes), the budget of {} "
+        "is exceeded by {}",
+        FormatBytes(smallest), smallest, FormatBytes(config_.budget_bytes),
+        FormatBytes(smallest - config_.budget_bytes));
+    TrainConfig free = config_;
+    free.allow = Name(Exactness::kLossy);
+    if (config_.allow == free.allow) return DoesNotFit(text);
+    if (const auto choice = ChooseForBudget(free, sizer_); choice.ok()) {
+      text += fmt::format("; --allow {} would choose {} ({})", free.allow, choice->options(),
+                          FormatBytes(choice->arena_bytes));
+    }
+    return DoesNotFit(text);
+  }
+
+  const TrainConfig& config_;
+  const PlanSizer& sizer_;
+  std::vector<Step> same_bits_;
+  std::vector<Step> changing_;  // the line
+  std::vector<Step> chosen_;
+};
+
+}  // namespace
+
+std::string BudgetChoice::options() const {
+  std::string text;
+  for (const ChosenLever& lever : levers) text += (text.empty() ? "" : " ") + lever.option;
+  if (threads > 0) text += fmt::format(" --threads {}", threads);
+  return text;
+}
+
+double BudgetChoice::lost_points() const {
+  double points = 0;
+  for (const ChosenLever& lever : levers) points += lever.lost_points;
+  return points;
+}
+
+std::string ToString(const BudgetChoice& choice) {
+  if (choice.levers.empty()) return "";
+  Exactness least = Exactness::kSameBits;
+  for (const ChosenLever& lever : choice.levers) least = std::max(least, ClassIn(lever.exactness));
+  std::string text =
+      fmt::format("for the budget of {}: {} ({}", FormatBytes(choice.config.budget_bytes),
+                  choice.options(), Name(least));
+  if (least == Exactness::kLossy) {
+    text += fmt::format(", expected to cost {:.2f} points of accuracy", choice.lost_points());
+  }
+  return text + fmt::format("), arena {}", FormatBytes(choice.arena_bytes));
+}
+
+Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer) {
+  if (config.budget_bytes <= 0) return BudgetChoice{.config = config};
+  const Result<PlanSize> asked = sizer.Of(config);
+  if (!asked.ok() && asked.error().kind != ErrorKind::kDoesNotFit) return asked.error();
+  if (asked.ok() && asked->arena_bytes <= config.budget_bytes) {
+    return BudgetChoice{.config = config, .arena_bytes = asked->arena_bytes};
+  }
+  return BudgetSearch(config, sizer).Run();
+}
+
+Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
+                                         const ImageCounts& counts, const OpRegistry& ops) {
+  BudgetedProgram planned{.choice = {.config = config}};
+  THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config.allow));
+  if (!allowed.nothing()) {
+    THIMBLE_ASSIGN_OR_RETURN(planned.choice,
+                             ChooseForBudget(config, PlanSizer(model, counts, ops)));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(planned.program,
+                           MakeTrainingProgram(planned.choice.config, model, counts, ops));
+  THIMBLE_TRY(CheckTrainingBudget(planned.choice.config, planned.program, counts, ops));
+  return planned;
+}
+
+}  // namespace thimble

@@ -1,0 +1,57 @@
+// ChooseForBudget: finds the values of levers with which training fits a budget.
+//
+// Preferred are the same bits, then values that are equal up to rounding, then lossy ones by the
+// accuracy that they are expected to cost; among the rest, the least arithmetic. The steps of all
+// allowed levers form one line in that order, and each step makes the arena smaller: a binary
+// search finds the shortest beginning of the line that fits. Then levers that turn out not to be
+// needed go back to milder values, and what is left of the budget is spent on less recomputing,
+// more threads and more scratch.
+//
+// What changes results does not depend on the number of threads: it is chosen for one thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/train/options/config.h"
+#include "thimble/train/planning/plan_sizer.h"
+
+namespace thimble {
+
+struct ChosenLever {
+  std::string option;       // "--microbatch 10"
+  std::string exactness;    // "lossy: batch-norm statistics per 10 samples"
+  double lost_points = 0;   // of accuracy, as expected (LeverStep)
+  int64_t freed_bytes = 0;  // of the smallest arena that the other levers allow
+};
+
+struct BudgetChoice {
+  TrainConfig config = {};
+  int64_t arena_bytes = 0;
+  std::vector<ChosenLever> levers = {};  // empty: nothing had to be chosen
+  int64_t threads = 0;                   // if the budget allows fewer than requested; 0 otherwise
+
+  std::string options() const;  // "--microbatch 10 --precision fp16"
+  double lost_points() const;
+};
+// One line for people; empty if nothing was chosen.
+std::string ToString(const BudgetChoice& choice);
+
+// Levers that are not at their plain value keep their values. If the configuration fits, or has no
+// budget, nothing is chosen. kDoesNotFit, with the smallest arena found and what would allow a
+// smaller one, if nothing fits.
+Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer);
+
+struct BudgetedProgram {
+  TrainingProgram program = {};
+  BudgetChoice choice = {};
+};
+
+// The program of a run: chosen for the budget or, with --allow none, as configured. kDoesNotFit,
+// with advice, if it is larger than the budget.
+Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
+                                         const ImageCounts& counts, const OpRegistry& ops);
+
+}  // namespace thimble

@@ -9,6 +9,8 @@
 
 namespace thimble {
 
+inline constexpr float kLargestF16 = 65504;  // larger numbers are stored as infinity
+
 inline float ToFloat(F16 number) {
   const uint32_t sign = (number.bits & 0x8000U) << 16;
   const uint32_t magnitude = number.bits & 0x7FFFU;

@@ -1,5 +1,5 @@
 // conv2d_update on a GPU: the gradient that is used at once gives the bits that the kernels of
-// conv2d_grad_weight in f32 and of the op that uses it give, for dense and packed arrays.
+// conv2d_grad_weight and of the op that uses it give, for dense and packed arrays.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -43,27 +43,27 @@ struct CudaUpdateSetting {
   std::string first;  // the kernel of conv2d_grad_weight, without its device
   DType images;
   double density;  // above 1: dense arrays
-  DType weights, momentum;
+  DType gradient, weights, momentum;
   bool stochastic;
 };
 const CudaUpdateSetting kCudaUpdateSettings[] = {
-    {"Tf32", DType::kF32, 2, DType::kF32, DType::kF32, false},
-    {"Tf32", DType::kF32, 0.2, DType::kF32, DType::kF32, false},
-    {"Tf32", DType::kF32, 0.05, DType::kF32, DType::kQ8, false},
-    {"Tf32", DType::kF32, 1, DType::kBF16, DType::kBF16, true},
-    {"Fp32", DType::kF32, 2, DType::kF32, DType::kQ8, false},
-    {"Fp32", DType::kF32, 0.2, DType::kBF16, DType::kF32, true},
-    {"Plain", DType::kF32, 0.2, DType::kF32, DType::kF32, false},
-    {"Plain", DType::kF16, 0.5, DType::kF16, DType::kQ8, true},
-    {"Short", DType::kF16, 2, DType::kF16, DType::kF16, false},
-    {"Short", DType::kF16, 0.2, DType::kF16, DType::kF16, false},
-    {"Short", DType::kF16, 0, DType::kF32, DType::kF32, false},
-    {"Short", DType::kBF16, 2, DType::kBF16, DType::kQ8, true},
-    {"Short", DType::kBF16, 0, DType::kBF16, DType::kQ8, true},
-    {"Short", DType::kBF16, 0.05, DType::kBF16, DType::kBF16, true},
-    {"Short", DType::kBF16, 0.2, DType::kBF16, DType::kQ8, true},
-    {"Short", DType::kBF16, 1, DType::kF32, DType::kQ8, false},
-    {"Short", DType::kF16, 1, DType::kF32, DType::kF32, false},
+    {"Tf32", DType::kF32, 2, DType::kF32, DType::kF32, DType::kF32, false},
+    {"Tf32", DType::kF32, 0.2, DType::kF32, DType::kF32, DType::kF32, false},
+    {"Tf32", DType::kF32, 0.05, DType::kF16, DType::kF32, DType::kQ8, false},
+    {"Tf32", DType::kF32, 1, DType::kBF16, DType::kBF16, DType::kBF16, true},
+    {"Fp32", DType::kF32, 2, DType::kF32, DType::kF32, DType::kQ8, false},
+    {"Fp32", DType::kF32, 0.2, DType::kF32, DType::kBF16, DType::kF32, true},
+    {"Plain", DType::kF32, 0.2, DType::kF32, DType::kF32, DType::kF32, false},
+    {"Plain", DType::kF16, 0.5, DType::kF16, DType::kF16, DType::kQ8, true},
+    {"Short", DType::kF16, 2, DType::kF16, DType::kF16, DType::kF16, false},
+    {"Short", DType::kF16, 0.2, DType::kF16, DType::kF16, DType::kF16, false},
+    {"Short", DType::kF16, 0, DType::kF32, DType::kF32, DType::kF32, false},
+    {"Short", DType::kBF16, 2, DType::kBF16, DType::kBF16, DType::kQ8, true},
+    {"Short", DType::kBF16, 0, DType::kBF16, DType::kBF16, DType::kQ8, true},
+    {"Short", DType::kBF16, 0.05, DType::kBF16, DType::kBF16, DType::kBF16, true},
+    {"Short", DType::kBF16, 0.2, DType::kF32, DType::kBF16, DType::kQ8, true},
+    {"Short", DType::kBF16, 1, DType::kF32, DType::kF32, DType::kQ8, false},
+    {"Short", DType::kF16, 1, DType::kF32, DType::kF32, DType::kF32, false},
 };
 
 // Which part of a batch it is, and whether the update is skipped.
@@ -103,10 +103,9 @@ class CudaUpdateRun {
     const Shape inputs[] = {sizes_.x(), sizes_.dy()};
     const Shape output = sizes_.w();
     const DType types[] = {setting_.images, setting_.images};
-    const DType gradient = DType::kF32;
     for (const Kernel& kernel : op.kernels()) {
       if (kernel.name != "Conv2dGradWeight" + setting_.first + "Cuda") continue;
-      return kernel.declines({inputs, {&output, 1}, all, types, {&gradient, 1}}).empty();
+      return kernel.declines({inputs, {&output, 1}, all, types, {&setting_.gradient, 1}}).empty();
     }
     return false;
   }
@@ -114,7 +113,7 @@ class CudaUpdateRun {
   // The arrays that were written, with their guards and the other tensors of their pools.
   Arrays RunTwo() {
     CudaCopies copies;
-    UpdateArray dw(pattern(), sizes_.w(), DType::kF32);
+    UpdateArray dw(pattern(), sizes_.w(), setting_.gradient);
     CallKernel({"conv2d_grad_weight",
                 "Conv2dGradWeight" + setting_.first + "Cuda",
                 {copies.View(x_), copies.View(dy_)},
@@ -136,6 +135,7 @@ class CudaUpdateRun {
             {"padding", sizes_.padding()},
             {"kernel_height", sizes_.kernel},
             {"kernel_width", sizes_.kernel},
+            {"gradient_type", static_cast<int64_t>(setting_.gradient)},
             {"momentum", 0.9},
             {"weight_decay", 1e-2},
             {"nesterov", int64_t{1}},
@@ -201,8 +201,9 @@ void CheckCudaUpdate(const UpdateOp& op, const CudaUpdateSizes& sizes,
                 HaveSameNumbers(*in_place[i], *expected[i]) && in_place[i]->OthersIntact())
         << "conv2d_" << op.name << ", output " << i << ", kernel " << setting.first
         << " of weights " << ToString(sizes.w()) << ", density " << setting.density << ", types "
-        << Name(setting.images) << " " << Name(setting.weights) << " " << Name(setting.momentum)
-        << ", seen " << occasion.seen << ", factor " << occasion.factor;
+        << Name(setting.images) << " " << Name(setting.gradient) << " " << Name(setting.weights)
+        << " " << Name(setting.momentum) << ", seen " << occasion.seen << ", factor "
+        << occasion.factor;
   }
 }
 
@@ -237,6 +238,7 @@ TEST(CudaConv2dUpdate, NeedsNoScratchForAWholeGradient) {
   attributes.Set("kernel_height", int64_t{3});
   attributes.Set("kernel_width", int64_t{3});
   attributes.Set("padding", int64_t{1});
+  attributes.Set("gradient_type", static_cast<int64_t>(DType::kF16));
   const std::vector<Shape> inputs = {sizes.x(), sizes.dy(), sizes.w(), sizes.w(), Shape{1}};
   const std::vector<Shape> outputs = {sizes.w(), sizes.w()};
   const auto scratch_bytes = [&](DType momentum) {
@@ -252,8 +254,8 @@ TEST(CudaConv2dUpdate, NeedsNoScratchForAWholeGradient) {
   };
   if (scratch_bytes(DType::kF16) == SIZE_MAX) GTEST_SKIP() << "built without CUDA";
   EXPECT_EQ(scratch_bytes(DType::kF16), 0U);
-  // 64 of 128 output channels in f32, and one block.
-  EXPECT_EQ(scratch_bytes(DType::kQ8), 4 * (size_t{64} * 9 * 128 + 256) + 4);
+  // 64 of 128 output channels in f16, and one block.
+  EXPECT_EQ(scratch_bytes(DType::kQ8), 2 * (size_t{64} * 9 * 128 + 256) + 4);
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // conv2d_grad_weight and an op that uses the gradient as one op, so that no array of gradients
 // exists: conv2d_accumulate, conv2d_sgd_gather, conv2d_sgd_update and conv2d_sgd_update_plain.
 // Inputs are x, dy and those of the second op without the gradient; outputs are those of the second
-// op; attributes are those of both. The gradient is in fp32: what is never stored is never rounded,
-// and cannot overflow a 16-bit type.
+// op; attributes are those of both. `gradient_type` is the type in which the gradient would be
+// stored between the two ops: it is rounded to that type, so that the results are the same. But an
+// update never gets an infinite gradient from a finite sum: nothing could check an array that does
+// not exist, so such a gradient becomes the largest number of the type.
 #include "thimble/ops/conv2d_update/conv2d_update.h"
 
 #include <memory>
@@ -118,6 +120,7 @@ OpDef Conv2dThen(OpDef second) {
   AddReuses(op, both->second());
   AddAttributes(op, both->first());
   AddAttributes(op, both->second());
+  op.Attribute("gradient_type", static_cast<int64_t>(DType::kF32));
   return op.ShapeRule([both](const OpCall& call) { return both->Shapes(call); })
       .Flops([both](const OpCall& call) { return both->Flops(call); })
       .NoGradient(both->second().no_gradient_reason());

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "thimble/device/cpu/packed_numbers.h"
@@ -7,13 +9,15 @@
 #include "thimble/ops/conv2d_update/conv2d_update.h"
 #include "thimble/ops/conv2d_update/user_views.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
+#include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 namespace {
 
 // The op that uses the gradient.
 struct GradientUser {
-  size_t arrays = 0;  // inputs [0, arrays), with the gradient, and all outputs are arrays
+  bool updates = false;  // gets no infinite gradient from a finite sum
+  size_t arrays = 0;     // inputs [0, arrays), with the gradient, and all outputs are arrays
   // Its kernel, for a range of the numbers of its arrays, from this one on.
   void (*run)(const KernelCall& call, size_t first_number) = nullptr;
 };
@@ -24,6 +28,22 @@ TensorView StoredRange(const TensorView& view, size_t first, size_t count) {
   return {(NumbersOf(stored) + first).data, stored.dtype, Shape{static_cast<int64_t>(count)}};
 }
 
+// Rounds numbers as if they were stored in this type.
+void RoundTo(DType type, size_t count, float* numbers) {
+  if (type == DType::kF32) return;
+  std::array<uint16_t, kNumbersPerPiece> stored;
+  for (size_t begin = 0; begin < count; begin += stored.size()) {
+    const size_t piece = std::min(stored.size(), count - begin);
+    EncodeNumbers(numbers + begin, piece, {stored.data(), type});
+    DecodeNumbers({stored.data(), type}, piece, numbers + begin);
+  }
+}
+
+// NaN stays.
+void LimitToF16(size_t count, float* numbers) {
+  for (size_t i = 0; i < count; ++i) numbers[i] = std::clamp(numbers[i], -kLargestF16, kLargestF16);
+}
+
 // Gives the numbers of the gradient to their user. Its ranges begin at blocks of q8, which have one
 // scale; so what is left of a range stays before the next one.
 class UserRanges {
@@ -32,11 +52,14 @@ class UserRanges {
       : call_(call),
         user_(user),
         place_(call.outputs[0].packed),
+        gradient_type_(static_cast<DType>(call.attributes.Int("gradient_type"))),
         elements_(static_cast<size_t>(call.outputs[0].shape.elements())) {}
 
   void Take(size_t first, size_t count, float* values) {
     const bool is_last = first + count == elements_;
     if (place_.is_packed()) count = GatherActive(place_, first, count, values, values);
+    if (user_.updates && gradient_type_ == DType::kF16) LimitToF16(count, values);
+    RoundTo(gradient_type_, count, values);
     float* begin = values - kept_;
     count += kept_;
     kept_ = is_last ? 0 : count % kQ8BlockNumbers;
@@ -62,6 +85,7 @@ class UserRanges {
   const KernelCall& call_;
   const GradientUser& user_;
   PackedPlace place_;
+  DType gradient_type_;
   size_t elements_;
   size_t kept_ = 0;
   size_t first_number_ = 0;
@@ -94,19 +118,19 @@ void Conv2dAccumulateCpu::Run(const KernelCall& call) {
   const auto accumulate = [](const KernelCall& range, size_t /*first_number*/) {
     AccumulateCpu::Run(range);
   };
-  RunThen(call, {.arrays = 2, .run = accumulate});
+  RunThen(call, {.updates = false, .arrays = 2, .run = accumulate});
 }
 
 void Conv2dSgdGatherCpu::Run(const KernelCall& call) {
-  RunThenSgd(call, kSgdGatherInputs, {kSgdGatherInputs.arrays, &SgdGatherCpu::RunRange});
+  RunThenSgd(call, kSgdGatherInputs, {true, kSgdGatherInputs.arrays, &SgdGatherCpu::RunRange});
 }
 
 void Conv2dSgdUpdateCpu::Run(const KernelCall& call) {
-  RunThenSgd(call, kSgdUpdateInputs, {kSgdUpdateInputs.arrays, &SgdUpdateCpu::RunRange});
+  RunThenSgd(call, kSgdUpdateInputs, {true, kSgdUpdateInputs.arrays, &SgdUpdateCpu::RunRange});
 }
 
 void Conv2dSgdUpdatePlainCpu::Run(const KernelCall& call) {
-  RunThenSgd(call, kSgdPlainInputs, {kSgdPlainInputs.arrays, &SgdUpdatePlainCpu::RunRange});
+  RunThenSgd(call, kSgdPlainInputs, {true, kSgdPlainInputs.arrays, &SgdUpdatePlainCpu::RunRange});
 }
 
 }  // namespace thimble

@@ -35,7 +35,7 @@ std::vector<size_t> ReadersOf(const Graph& graph, ValueId value) {
 }
 
 // The node that computes what `gradient` computes and uses it as `use` does.
-Node FusedUse(const Node& gradient, const Node& use) {
+Node FusedUse(const Node& gradient, DType gradient_type, const Node& use) {
   Node fused = use;
   fused.op = "conv2d_" + use.op;
   std::erase(fused.inputs, gradient.outputs[0]);
@@ -43,6 +43,7 @@ Node FusedUse(const Node& gradient, const Node& use) {
   for (const auto& [name, value] : gradient.attributes.entries()) {
     fused.attributes.Set(name, value);
   }
+  fused.attributes.Set("gradient_type", static_cast<int64_t>(gradient_type));
   return fused;
 }
 
@@ -121,7 +122,8 @@ void FuseGradientUses(Graph& graph, const SparseTensors& tensors) {
     for (const size_t check : checks) {
       std::ranges::replace(graph.nodes[check].inputs, gradient, dy);
     }
-    graph.nodes[uses[0]] = FusedUse(graph.node(producer), graph.nodes[uses[0]]);
+    graph.nodes[uses[0]] =
+        FusedUse(graph.node(producer), graph.value(gradient).dtype, graph.nodes[uses[0]]);
     removed_nodes[producer.index()] = true;
     removed_values[gradient.index()] = true;
   }

@@ -11,6 +11,7 @@
 #include "thimble/device/cpu/numbers.h"
 #include "thimble/grad/sgd.h"
 #include "thimble/program/sparsity/pack_graph.h"
+#include "thimble/tensor/short_numbers.h"
 #include "thimble/train/loop/rewiring.h"
 #include "thimble/train/loop/step_queue.h"
 
@@ -154,10 +155,9 @@ double LargestSize(std::span<const std::byte> stored) {
   return largest;
 }
 
-// Gradients that are used at once and are never stored may be larger than the largest number of the
-// type of the others, as long as dy is finite. (Where it is not, a layer's gradient is dropped.)
-TEST(SparseTraining, ScaledGradientsMayExceedShortNumbers) {
-  constexpr double kLargestF16 = 65504;
+// Gradients that are used at once are never checked. Those that f16 cannot hold become its largest
+// number, as long as dy is finite. (Where it is not, a layer's gradient is dropped.)
+TEST(SparseTraining, ScaledGradientsBecomeNoInfiniteMomentum) {
   TrainConfig config = SparseShapes("dsr");
   config.optimizer.nesterov = false;
   config.levers["precision"] = "fp16";
@@ -172,7 +172,7 @@ TEST(SparseTraining, ScaledGradientsMayExceedShortNumbers) {
     EXPECT_LT(momentum, kLargestF16) << "scale " << scale;
     largest_used = std::max(largest_used, momentum * scale);
   }
-  EXPECT_GT(largest_used, kLargestF16) << "no gradient was large enough to prove anything";
+  EXPECT_GT(largest_used, 0.99 * kLargestF16) << "no gradient was large enough to prove anything";
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "thimble/ops/accumulate/accumulate_number.cuh"
 #include "thimble/ops/conv2d/cuda/sum_target.h"
 #include "thimble/ops/sgd_update/sgd_step.cuh"
+#include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 
@@ -17,6 +18,12 @@ namespace thimble {
 // end with it are compiled in many variants.
 __noinline__ __device__ inline void UseGradients(const SumTarget& target, const SgdRange& range,
                                                  SgdFour gradients) {
+  if (target.limits_f16) {
+#pragma unroll
+    for (float& gradient : gradients.numbers) {
+      gradient = fminf(fmaxf(gradient, -kLargestF16), kLargestF16);
+    }
+  }
   if (target.ring > 0) {
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
@@ -27,6 +34,7 @@ __noinline__ __device__ inline void UseGradients(const SumTarget& target, const 
     return;
   }
   const GradientUse& use = target.use;
+  gradients = RoundSgdFour(use.settings.gradient_type, gradients, {}, 0);
   if (use.user == SumUser::kAccumulate) {
     const ConstNumbers sum{use.tensor.weight, use.settings.weight_type};
     const Numbers next{use.tensor.next_weight, use.settings.next_weight_type};

@@ -17,7 +17,8 @@ enum class SumUser { kNone, kAccumulate, kSgd };
 struct GradientUse {
   SumUser user = SumUser::kNone;
   SgdOp op = SgdOp::kUpdate;  // of kSgd
-  // Of accumulate: `seen`, and sum and next as types and arrays of weights.
+  // Of accumulate: `seen`, and sum and next as types and arrays of weights. `gradient_type` is the
+  // type in which the gradient would be stored between the two ops.
   SgdSettings settings = {};
   SgdTensor tensor = {};  // packed arrays: from the beginning of their pools
   uint32_t stream = 0;    // of random words
@@ -31,6 +32,7 @@ struct SumTarget {
   // If it is not 0: `numbers` has this many, and those of the tensor that are stored follow each
   // other there, active number i at i % ring.
   int ring = 0;
+  bool limits_f16 = false;  // finite sums become finite numbers of f16
   GradientUse use = {};
 
   constexpr bool is_dense_array() const {

@@ -17,6 +17,7 @@ GradientUse AccumulateUse(const KernelCall& call) {
   GradientUse use{.user = SumUser::kAccumulate};
   use.settings.seen = call.In<int32_t>(2);
   use.settings.weight_type = call.inputs[0].dtype;
+  use.settings.gradient_type = call.inputs[kUpdateGradientInput].dtype;
   use.settings.next_weight_type = call.outputs[0].dtype;
   use.tensor.weight = call.inputs[0].data;
   use.tensor.next_weight = call.outputs[0].data;
@@ -35,7 +36,8 @@ GradientUse SgdUse(const KernelCall& call) {
 
 // What the second op does with the gradient.
 GradientUse UseOf(SecondOp second, const KernelCall& both) {
-  const UserViews views(both, {nullptr, DType::kF32, both.out_shape(0)});
+  const auto type = static_cast<DType>(both.attributes.Int("gradient_type"));
+  const UserViews views(both, {nullptr, type, both.out_shape(0)});
   const KernelCall call = views.Call(both);
   switch (second) {
     case SecondOp::kAccumulate:
@@ -59,13 +61,15 @@ struct UpdateParts {
   int64_t window = 0;         // elements of an output channel
   int64_t channels_each = 0;  // output channels of a part; the last may have fewer
   int64_t ring = 0;           // numbers: those of a part, and what waits from the part before
+  DType gradient_type = DType::kF32;
 
   // Fewer parts need fewer launches, smaller ones less memory. With 64 output channels a kernel
   // still has blocks for half of a large GPU; for wrn-28-2 a part has at most 73,728 elements.
   static constexpr int64_t kChannels = 64;
   static constexpr int64_t kElements = 73728;
 
-  explicit UpdateParts(const OpCall& call) {
+  explicit UpdateParts(const OpCall& call)
+      : gradient_type(static_cast<DType>(call.attributes.Int("gradient_type"))) {
     const Conv2dGeometry g = Conv2dGradWeightGeometryOf(call).value();
     out_channels = g.out_channels;
     window = g.window_elements();
@@ -75,21 +79,29 @@ struct UpdateParts {
     const int64_t most = channels_each * window + (is_one ? 0 : kBlockNumbers - 1);
     ring = (most + kBlockNumbers - 1) / kBlockNumbers * kBlockNumbers;
   }
-  size_t RingBytes() const { return static_cast<size_t>(ring) * sizeof(float); }
+  size_t RingBytes() const { return StorageBytes(gradient_type, static_cast<size_t>(ring)); }
   bool is_empty() const { return out_channels * window == 0; }
 };
 
 bool IsQ8(DType type) { return type == DType::kQ8; }
 
+// Updates get no infinite gradient from a finite sum.
+bool LimitsF16(const GradientUse& use, DType gradient_type) {
+  return use.user == SumUser::kSgd && gradient_type == DType::kF16;
+}
+
 void RunParts(GradWeightKernel first, const KernelCall& call, const UpdateParts& parts,
               const GradientUse& use) {
-  const Numbers ring{call.scratch.data(), DType::kF32};
+  const Numbers ring{call.scratch.data(), parts.gradient_type};
   const auto ring_size = static_cast<int>(parts.ring);
   const PackedPlace& packed = call.outputs[0].packed;
   for (int64_t begin = 0; begin < parts.out_channels; begin += parts.channels_each) {
     const int64_t end = std::min(parts.out_channels, begin + parts.channels_each);
     LaunchGradWeight(first, call, {begin, end}, call.scratch.data() + parts.RingBytes(),
-                     {.numbers = ring, .packed = packed, .ring = ring_size});
+                     {.numbers = ring,
+                      .packed = packed,
+                      .ring = ring_size,
+                      .limits_f16 = LimitsF16(use, parts.gradient_type)});
     LaunchUpdateBlocks(call.stream,
                        {.use = use,
                         .packed = packed,
@@ -124,8 +136,12 @@ void RunConv2dUpdateCuda(GradWeightKernel first, SecondOp second, const KernelCa
   const UpdateParts parts(OpCall{shapes, {}, call.attributes});
   if (parts.is_empty()) return;
   if (has_q8) return RunParts(first, call, parts, use);
+  // The type decides how factors are copied; nothing is stored there.
   LaunchGradWeight(first, call, {0, parts.out_channels}, call.scratch.data(),
-                   {.packed = call.outputs[0].packed, .use = use});
+                   {.numbers = {nullptr, use.settings.gradient_type},
+                    .packed = call.outputs[0].packed,
+                    .limits_f16 = LimitsF16(use, parts.gradient_type),
+                    .use = use});
 }
 
 }  // namespace thimble

@@ -1,4 +1,6 @@
 #include <memory>
+#include <optional>
+#include <utility>
 
 #include "apps/thimble/command.h"
 #include "thimble/base/standard_streams.h"
@@ -31,15 +33,20 @@ Result<BudgetChoice> Choose(const TrainConfig& config, const ImageClassifier& mo
   return ChooseForBudget(config, PlanSizer(model, counts, ops));
 }
 
+// `choice`: what the budget chose, if anything. It takes the place of the table of savings.
 Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
-                          const ImageCounts& counts, const OpRegistry& ops) {
+                          std::optional<BudgetChoice> choice, const ImageCounts& counts,
+                          const OpRegistry& ops) {
   PlanAnswer answer{.model = config.model,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
                     .record = {}};
   const PlanSizer sizer(planned.model, counts, ops);
-  THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, sizer));
-  if (planned.main_plan().graph.nodes.size() <= kQuicklySearched) {
+  answer.choice = std::move(choice);
+  if (!answer.choice) {
+    THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, sizer));
+  }
+  if (!answer.choice && planned.main_plan().graph.nodes.size() <= kQuicklySearched) {
     THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, sizer));
   }
   answer.plain = IsPlain(config);
@@ -65,8 +72,10 @@ Result<int> RunPlan(const PlanFlags& flags) {
   if (choice.ok()) config = choice->config;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, model, data.counts, ops));
-  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer, Answer(config, planned, data.counts, ops));
-  if (choice.ok() && !choice->levers.empty()) answer.choice = *choice;
+  std::optional<BudgetChoice> chosen;
+  if (choice.ok() && !choice->levers.empty()) chosen = *choice;
+  THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer,
+                           Answer(config, planned, std::move(chosen), data.counts, ops));
   answer.with_layers = flags.layers;
   Print("{}", flags.json  ? ToJson(answer)
               : flags.csv ? ToCsv(answer)

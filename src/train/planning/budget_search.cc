@@ -63,6 +63,7 @@ class BudgetSearch {
   // their order.
   Result<void> FindSteps(const Allowed& allowed) {
     for (const Lever* lever : Levers()) {
+      bool is_known = false;  // whether the lever can be planned
       for (LeverStep& step : StepsOf(*lever, config_)) {
         TrainConfig with = config_;
         Step tried{lever, std::move(step)};
@@ -71,10 +72,8 @@ class BudgetSearch {
         tried.exactness = ClassIn(text);
         if (!allowed.Permits(*lever, tried.step.value, tried.exactness)) continue;
         // The network may have nothing to make sparse, or kernels too little scratch.
-        if (const auto size = sizer_.Of(with);
-            !size.ok() && size.error().kind != ErrorKind::kDoesNotFit) {
-          break;
-        }
+        if (!is_known && !sizer_.CanPlan(with)) break;
+        is_known = true;
         (tried.exactness == Exactness::kSameBits ? same_bits_ : changing_)
             .push_back(std::move(tried));
       }

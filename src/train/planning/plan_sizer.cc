@@ -20,6 +20,11 @@ Result<PlanSize> PlanSizer::Of(TrainConfig config) const {
                                 planned.main_plan().graph.nodes.size()};
 }
 
+bool PlanSizer::CanPlan(const TrainConfig& config) const {
+  const Result<PlanSize> size = Of(config);
+  return size.ok() || size.error().kind == ErrorKind::kDoesNotFit;
+}
+
 Result<std::string> PlanSizer::ExactnessOf(const Lever& lever, const TrainConfig& config) const {
   THIMBLE_ASSIGN_OR_RETURN(const Network network, BuildNetwork(model_, ops_, 1, Mode::kTrain));
   return lever.exactness(network.graph, SettingOf(lever, config));

@@ -37,6 +37,8 @@ class PlanSizer {
   // The arena is exactly that of MakeTrainingProgram; passes that save no bytes are left out.
   // Results are cached.
   Result<PlanSize> Of(TrainConfig config) const;
+  // Whether there is a plan, of whatever size: false for options that do not suit the network.
+  bool CanPlan(const TrainConfig& config) const;
   // How exact a run is with the configuration's value of this lever.
   Result<std::string> ExactnessOf(const Lever& lever, const TrainConfig& config) const;
 

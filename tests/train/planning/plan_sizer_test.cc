@@ -23,6 +23,18 @@ TEST(PlanSizer, KnowsTheArenaOfTheProgram) {
   }
 }
 
+TEST(PlanSizer, KnowsWhetherThereIsAPlan) {
+  TrainConfig config = TinyConfig();
+  const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();
+  const PlanSizer sizer(model, {}, BuiltinOps());
+  EXPECT_TRUE(sizer.CanPlan(config));
+  config.recompute = "optimal:1000";  // too small, but what it asks for is possible
+  EXPECT_TRUE(sizer.CanPlan(config));
+  config = TinyConfig();
+  config.levers = {{"sparsity", "0.5"}, {"sparse-layers", "nothing*"}};
+  EXPECT_FALSE(sizer.CanPlan(config));
+}
+
 TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
   const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
   const PlanSizer sizer(model, {}, BuiltinOps());

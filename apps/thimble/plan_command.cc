@@ -10,7 +10,6 @@
 #include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
 #include "thimble/report/text_style.h"
-#include "thimble/train/options/allowed.h"
 #include "thimble/train/planning/budget_search.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
@@ -24,14 +23,6 @@ struct PlanFlags {
   bool json = false;
   bool csv = false;
 };
-
-// What the budget chooses; nothing with --allow none.
-Result<BudgetChoice> Choose(const TrainConfig& config, const ImageClassifier& model,
-                            const ImageCounts& counts, const OpRegistry& ops) {
-  THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config.allow));
-  if (allowed.nothing()) return BudgetChoice{.config = config};
-  return ChooseForBudget(config, PlanSizer(model, counts, ops));
-}
 
 // `choice`: what the budget chose, if anything. It takes the place of the table of savings.
 Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
@@ -67,7 +58,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
   // If nothing fits, the answer shows what was asked for.
-  const auto choice = Choose(config, model, data.counts, ops);
+  const auto choice = ChooseForBudget(config, PlanSizer(model, data.counts, ops));
   if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
   if (choice.ok()) config = choice->config;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,

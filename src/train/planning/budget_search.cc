@@ -48,8 +48,7 @@ class BudgetSearch {
   BudgetSearch(const TrainConfig& config, const PlanSizer& sizer)
       : config_(config), sizer_(sizer) {}
 
-  Result<BudgetChoice> Run() {
-    THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config_.allow));
+  Result<BudgetChoice> Run(const Allowed& allowed) {
     THIMBLE_TRY(FindSteps(allowed));
     THIMBLE_ASSIGN_OR_RETURN(const size_t needed, FewestSteps());
     if (needed > changing_.size()) return DoesNotFitAtAll();
@@ -252,23 +251,20 @@ std::string ToString(const BudgetChoice& choice) {
 }
 
 Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer) {
-  if (config.budget_bytes <= 0) return BudgetChoice{.config = config};
+  THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config.allow));
+  if (config.budget_bytes <= 0 || allowed.nothing()) return BudgetChoice{.config = config};
   const Result<PlanSize> asked = sizer.Of(config);
   if (!asked.ok() && asked.error().kind != ErrorKind::kDoesNotFit) return asked.error();
   if (asked.ok() && asked->arena_bytes <= config.budget_bytes) {
     return BudgetChoice{.config = config, .arena_bytes = asked->arena_bytes};
   }
-  return BudgetSearch(config, sizer).Run();
+  return BudgetSearch(config, sizer).Run(allowed);
 }
 
 Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
                                          const ImageCounts& counts, const OpRegistry& ops) {
-  BudgetedProgram planned{.choice = {.config = config}};
-  THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config.allow));
-  if (!allowed.nothing()) {
-    THIMBLE_ASSIGN_OR_RETURN(planned.choice,
-                             ChooseForBudget(config, PlanSizer(model, counts, ops)));
-  }
+  BudgetedProgram planned;
+  THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseForBudget(config, PlanSizer(model, counts, ops)));
   THIMBLE_ASSIGN_OR_RETURN(planned.program,
                            MakeTrainingProgram(planned.choice.config, model, counts, ops));
   THIMBLE_TRY(CheckTrainingBudget(planned.choice.config, planned.program, counts, ops));

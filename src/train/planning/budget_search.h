@@ -39,9 +39,9 @@ struct BudgetChoice {
 // One line for people; empty if nothing was chosen.
 std::string ToString(const BudgetChoice& choice);
 
-// Levers that are not at their plain value keep their values. If the configuration fits, or has no
-// budget, nothing is chosen. kDoesNotFit, with the smallest arena found and what would allow a
-// smaller one, if nothing fits.
+// Levers that are not at their plain value keep their values. If the configuration fits, has no
+// budget or allows nothing, it is returned as it is. kDoesNotFit, with the smallest arena found and
+// what would allow a smaller one, if nothing fits.
 Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer);
 
 struct BudgetedProgram {

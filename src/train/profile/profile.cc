@@ -28,6 +28,23 @@ void ForEachStep(const Profile& profile, FunctionRef<void(const ProfiledStep&)> 
   for (const OtherPlan& other : profile.others) visit_plan(other.record, other.op_seconds);
 }
 
+// The layers of all plans of a step, with the bytes at the peak of the main one. Only the other
+// plans have layers for work on the whole gradient: clipping, the loss scale.
+std::vector<LayerRecord> PlannedLayers(const Profile& profile) {
+  std::vector<LayerRecord> layers = LayersOf(profile.record);
+  for (const OtherPlan& other : profile.others) {
+    for (LayerRecord& layer : LayersOf(other.record)) {
+      const auto same = [&](const LayerRecord& known) { return known.name == layer.name; };
+      if (std::any_of(layers.begin(), layers.end(), same)) continue;
+      layer.at_peak = {};
+      layers.push_back(std::move(layer));
+    }
+  }
+  std::stable_partition(layers.begin(), layers.end(),
+                        [](const LayerRecord& layer) { return !layer.name.empty(); });
+  return layers;
+}
+
 void AddStep(LayerProfile& layer, const StepRecord& step, double seconds) {
   if (step.phase == Name(Phase::kForward)) {
     layer.forward_seconds += seconds;
@@ -103,7 +120,7 @@ OpProfile Total(const std::vector<OpProfile>& ops) {
 std::vector<LayerProfile> ByLayer(const Profile& profile) {
   std::vector<LayerProfile> layers;
   std::map<std::string, size_t> index;
-  for (LayerRecord& layer : LayersOf(profile.record)) {
+  for (LayerRecord& layer : PlannedLayers(profile)) {
     index.emplace(layer.name, layers.size());
     layer.forward_flops = layer.step_flops = 0;
     layers.push_back({.planned = std::move(layer)});

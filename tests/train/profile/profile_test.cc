@@ -66,6 +66,21 @@ TEST(Profile, LayersHaveTheirBytesAtThePeakAndTheirTime) {
   EXPECT_EQ(Of(layers[2].planned.at_peak, Category::kData), 64U);
 }
 
+TEST(Profile, LayersOfTheUpdateAloneHaveTheirTime) {
+  Profile profile = MadeProfile();
+  OtherPlan update{.record = profile.record, .measured_holdings = {}, .op_seconds = {0.25}};
+  update.record.steps = {ProfileStep("clip", "clip", "update", 7)};
+  profile.others.push_back(update);
+  const std::vector<LayerProfile> layers = ByLayer(profile);
+  ASSERT_EQ(layers.size(), 4U);
+  EXPECT_EQ(layers[2].planned.name, "clip");
+  EXPECT_EQ(Total(layers[2].planned.at_peak), 0U);
+  EXPECT_EQ(layers[2].planned.step_flops, 7);
+  EXPECT_DOUBLE_EQ(layers[2].update_seconds, 0.25);
+  EXPECT_EQ(layers[3].planned.name, "");
+  EXPECT_EQ(Of(layers[3].planned.at_peak, Category::kData), 64U);
+}
+
 TEST(Profile, LayersTogetherAreTheCategories) {
   const Profile profile = ProfileWithDifference();
   const MemoryAccount planned = PlannedAccount(profile);

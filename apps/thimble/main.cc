@@ -31,6 +31,7 @@ int Run(int num_words, char** words) {
   AddPlanCommand(app, &exit_code);
   AddProfileCommand(app, &exit_code);
   AddReportCommand(app, &exit_code);
+  AddCalibrateCommand(app, &exit_code);
   AddModelsCommand(app, &exit_code);
   AddDataCommand(app, &exit_code);
   AddGenerateCommands(app, &exit_code);

@@ -13,6 +13,7 @@
 #include "thimble/train/planning/budget_search.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
+#include "thimble/train/step_time/op_times_file.h"
 
 namespace thimble {
 namespace {
@@ -58,7 +59,8 @@ Result<int> RunPlan(const PlanFlags& flags) {
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
   // If nothing fits, the answer shows what was asked for.
-  const auto choice = ChooseForBudget(config, PlanSizer(model, data.counts, ops));
+  const OpTimes times = LoadOpTimes(config);
+  const auto choice = ChooseForBudget(config, PlanSizer(model, data.counts, ops, times));
   if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
   if (choice.ok()) config = choice->config;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
@@ -67,6 +69,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   if (choice.ok() && !choice->levers.empty()) chosen = *choice;
   THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer,
                            Answer(config, planned, std::move(chosen), data.counts, ops));
+  answer.step_seconds = StepSeconds(planned.program, ops, times);
   answer.with_layers = flags.layers;
   Print("{}", flags.json  ? ToJson(answer)
               : flags.csv ? ToCsv(answer)

@@ -13,6 +13,7 @@
 #include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_search.h"
 #include "thimble/train/profile/profile_run.h"
+#include "thimble/train/step_time/op_times_file.h"
 
 namespace thimble {
 namespace {
@@ -55,8 +56,9 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
   for (const std::string& message : {cut, chosen}) {
     if (!message.empty()) WriteMessage(message + "\n");
   }
-  THIMBLE_ASSIGN_OR_RETURN(const Profile profile,
+  THIMBLE_ASSIGN_OR_RETURN(Profile profile,
                            RunProfile(planned.choice.config, planned.program, flags.repeat, ops));
+  profile.predicted_seconds = StepSeconds(planned.program.program, ops, LoadOpTimes(config));
   Print("{}", Output(profile, flags));
   if (!flags.trace.empty()) THIMBLE_TRY(WriteFileAtomically(flags.trace, TraceJson(profile)));
   THIMBLE_TRY(CheckProfile(profile));

@@ -71,13 +71,17 @@ Json SavingsJson(const Savings& savings) {
 Json ChoiceJson(const BudgetChoice& choice) {
   Json levers = Json::EmptyArray();
   for (const ChosenLever& lever : choice.levers) {
-    levers.push_back({{"option", lever.option},
-                      {"class", lever.exactness},
-                      {"freed_bytes", lever.freed_bytes},
-                      {"lost_points", lever.lost_points}});
+    levers.push_back(
+        {{"option", lever.option},
+         {"class", lever.exactness},
+         {"freed_bytes", lever.freed_bytes},
+         {"lost_points", lever.lost_points},
+         {"added_ms", choice.step_seconds > 0 ? Json(1e3 * lever.added_seconds) : Json()}});
   }
   return {{"options", choice.options()},
           {"lost_points", choice.lost_points()},
+          {"smallest_bytes", choice.smallest_bytes},
+          {"beyond", choice.beyond},
           {"levers", std::move(levers)}};
 }
 
@@ -196,6 +200,7 @@ std::string ToJson(const PlanAnswer& answer) {
   json["flops"] = {{"forward", cost.forward_flops},
                    {"step", cost.step_flops},
                    {"recompute", cost.recompute_flops}};
+  json["predicted_step_ms"] = answer.step_seconds > 0 ? Json(1e3 * answer.step_seconds) : Json();
   json["plans"] = PlansJson(answer.record);
   if (answer.with_layers) json["layers"] = LayersJson(answer.record);
   return json.Dump(1) + "\n";

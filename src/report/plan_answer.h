@@ -20,6 +20,7 @@ struct PlanAnswer {
   int64_t plain_arena_bytes = 0;  // without optional techniques; 0: unknown
   bool plain = true;              // no optional technique was requested
   ProgramRecord record;
+  double step_seconds = 0;  // as predicted; 0: unknown
   std::optional<Savings> savings = {};
   std::vector<SmallestArena> smallest = {};  // by optimal recompute
   std::optional<BudgetChoice> choice = {};   // what the budget chose, if anything

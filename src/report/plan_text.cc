@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/plan/layer_record.h"
@@ -10,6 +11,7 @@
 #include "thimble/report/known_peaks.h"
 #include "thimble/report/text_table.h"
 #include "thimble/report/units.h"
+#include "thimble/train/step_time/op_times.h"
 
 namespace thimble {
 namespace {
@@ -103,6 +105,10 @@ std::string TotalsTable(const PlanAnswer& answer, const MemoryAccount& account,
   const GraphCost cost = StepCost(answer.record);
   table.AddRow({"forward", FlopsText(cost.forward_flops), "arithmetic"});
   table.AddRow({"whole step", FlopsText(cost.step_flops), "forward, backward and update"});
+  if (answer.step_seconds > 0) {
+    table.AddRow({"time of a step", FormatSeconds(answer.step_seconds),
+                  "predicted from ops measured by thimble calibrate"});
+  }
   return table.ToString(style);
 }
 
@@ -176,16 +182,28 @@ std::string SmallestTable(const PlanAnswer& answer, const TextStyle& style) {
   return table.ToString(style);
 }
 
+std::string AddedSeconds(double seconds) {
+  return (seconds < 0 ? "-" : "+") + FormatSeconds(std::abs(seconds));
+}
+
 std::string ChoiceTable(const BudgetChoice& choice, const TextStyle& style) {
-  TextTable table({"chosen for the budget", "frees", "accuracy", "class"});
-  table.AlignLeft(3);
+  TextTable table({"chosen for the budget", "frees", "time", "accuracy", "class"});
+  table.AlignLeft(4);
   for (const ChosenLever& lever : choice.levers) {
     table.AddRow({lever.option, FormatBytes(lever.freed_bytes),
+                  choice.step_seconds > 0 ? AddedSeconds(lever.added_seconds) : "unknown",
                   lever.lost_points > 0 ? fmt::format("-{:.2f}", lever.lost_points) : "same",
                   lever.exactness});
   }
   std::string text = table.ToString(style);
   if (choice.threads > 0) text += fmt::format("--threads {}: more do not fit\n", choice.threads);
+  text +=
+      fmt::format("down to {} nothing else has to change{}\n", FormatBytes(choice.smallest_bytes),
+                  choice.beyond.empty() ? ", and less is not possible"
+                                        : "; less needs " + choice.beyond + " first");
+  if (choice.step_seconds <= 0) {
+    text += "times are unknown; thimble calibrate measures this machine, once\n";
+  }
   return text;
 }
 

@@ -116,6 +116,8 @@ std::string ToJson(const Profile& profile) {
   json["map_calls_in_steps"] = profile.map_calls_in_steps;
   json["device_allocations_in_steps"] = profile.device_allocations_in_steps;
   json["step_ms"] = profile.step_seconds * 1e3;
+  json["predicted_step_ms"] =
+      profile.predicted_seconds > 0 ? Json(profile.predicted_seconds * 1e3) : Json();
   json["images_per_second"] = profile.images_per_second();
   json["plans"] = PlansJson(profile);
   json["categories"] = PeakJson(profile);

@@ -124,10 +124,14 @@ std::string RunsText(const Profile& profile) {
 }
 
 std::string Totals(const Profile& profile) {
-  std::string text = fmt::format("step {} ms, {:.1f} images/s; {:.2f} GFLOP per step, {} GFLOP/s\n",
-                                 Milliseconds(profile.step_seconds), profile.images_per_second(),
-                                 Giga(profile.step_flops()),
-                                 GigaPerSecond(profile.step_flops(), profile.step_seconds));
+  const std::string predicted =
+      profile.predicted_seconds > 0
+          ? fmt::format(" (predicted {})", Milliseconds(profile.predicted_seconds))
+          : "";
+  std::string text = fmt::format(
+      "step {} ms{}, {:.1f} images/s; {:.2f} GFLOP per step, {} GFLOP/s\n",
+      Milliseconds(profile.step_seconds), predicted, profile.images_per_second(),
+      Giga(profile.step_flops()), GigaPerSecond(profile.step_flops(), profile.step_seconds));
   text += RunsText(profile);
   text += fmt::format(
       "arena: {} bytes planned, {} allocated\n"

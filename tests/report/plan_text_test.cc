@@ -10,6 +10,7 @@
 namespace thimble {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -117,6 +118,29 @@ TEST_F(PlanTextTest, TablesStayWithinTheTerminal) {
     const bool sentence = line.starts_with("the peak is");
     EXPECT_TRUE(sentence || DisplayWidth(line) <= 60) << line;
   }
+}
+
+TEST_F(PlanTextTest, ExplainsWhatABudgetChose) {
+  BudgetChoice choice;
+  choice.levers = {{"--microbatch 5", "lossy: statistics", 0.1, 2'000'000, 0.25},
+                   {"--recompute optimal:7", "same-bits", 0, 500'000, -0.001}};
+  choice.smallest_bytes = 1'500'000;
+  choice.beyond = "--sparsity 0.8";
+  answer_.choice = choice;
+  const std::string unknown = Text(1'000'000'000);
+  EXPECT_THAT(unknown, ContainsRegex("--microbatch 5 +2.00 MB +unknown +-0.10 +lossy: statistics"));
+  EXPECT_THAT(unknown, HasSubstr("down to 1.50 MB nothing else has to change; less needs "
+                                 "--sparsity 0.8 first\n"));
+  EXPECT_THAT(unknown, HasSubstr("thimble calibrate measures this machine, once\n"));
+  EXPECT_THAT(unknown, Not(HasSubstr("time of a step")));
+  answer_.step_seconds = answer_.choice->step_seconds = 1.5;
+  answer_.choice->beyond.clear();
+  const std::string known = Text(1'000'000'000);
+  EXPECT_THAT(known, ContainsRegex("--microbatch 5 +2.00 MB +.250 ms +-0.10 +lossy: statistics"));
+  EXPECT_THAT(known, ContainsRegex("--recompute optimal:7 +500.00 kB +-1 ms +same +same-bits"));
+  EXPECT_THAT(known, HasSubstr("nothing else has to change, and less is not possible\n"));
+  EXPECT_THAT(known, ContainsRegex("time of a step +1.5 s"));
+  EXPECT_THAT(known, Not(HasSubstr("calibrate measures")));
 }
 
 }  // namespace

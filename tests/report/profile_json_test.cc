@@ -22,6 +22,7 @@ TEST(ProfileJson, HasAllOfIt) {
   EXPECT_EQ(json["categories"]["planned"]["gaps"], 332);
   EXPECT_EQ(json["categories"]["planned"], json["categories"]["measured"]);
   EXPECT_DOUBLE_EQ(json["step_ms"].number(), 10);
+  EXPECT_TRUE(json["predicted_step_ms"].is_null());
   ASSERT_EQ(json["ops"].size(), 3U);
   EXPECT_EQ(json["ops"][0]["op"], "sgd");
   ASSERT_EQ(json["layers"].size(), 3U);

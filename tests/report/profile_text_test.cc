@@ -30,6 +30,10 @@ TEST(ProfileText, TellsWhichOpsTakeTheTime) {
   EXPECT_THAT(text, ContainsRegex("scale +2 +3.000 +30.0 % +6.7 +0.7\n"));
   EXPECT_THAT(text, ContainsRegex("all +4 +10.000 +100.0 %"));
   EXPECT_THAT(text, HasSubstr("step 10.000 ms, 800.0 images/s; 0.04 GFLOP per step, 4.0 GFLOP/s"));
+  Profile predicted = MadeProfile();
+  predicted.predicted_seconds = 0.009;
+  EXPECT_THAT(ProfileText(predicted),
+              HasSubstr("step 10.000 ms (predicted 9.000), 800.0 images/s"));
 }
 
 TEST(ProfileText, FurtherTablesOnlyWhereAskedFor) {

@@ -62,6 +62,10 @@ struct TrainConfig {
   int64_t prefetch = 2;          // slots of the prefetch ring
 };
 
+// A GPU gets the scratch memory of this many threads. A constant, so that plans do not depend on
+// the cores of the host.
+inline constexpr size_t kThreadsOfAGpu = 16;
+
 // The number of threads the run uses: config.threads, or the number of cores.
 int ResolvedThreads(const TrainConfig& config);
 // The value of --device. Requires a configuration that CheckConfig accepts.

@@ -13,6 +13,7 @@
 #include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_advice.h"
 #include "thimble/train/planning/lever_offer.h"
+#include "thimble/train/step_time/op_times_file.h"
 
 namespace thimble {
 namespace {
@@ -39,6 +40,11 @@ std::vector<LeverStep> StepsOf(const Lever& lever, const TrainConfig& config) {
   return values.empty() ? std::vector<LeverStep>{} : std::vector<LeverStep>{{values.front()}};
 }
 
+bool IsSlower(const PlanSize& a, const PlanSize& b) {
+  if (a.step_seconds > 0 && b.step_seconds > 0) return a.step_seconds > b.step_seconds;
+  return a.step_flops > b.step_flops;
+}
+
 void Ask(const Step& step, TrainConfig& config) {
   LeverOffer{step.lever, step.step.value}.Ask(config);
 }
@@ -53,6 +59,7 @@ class BudgetSearch {
     THIMBLE_ASSIGN_OR_RETURN(const size_t needed, FewestSteps());
     if (needed > changing_.size()) return DoesNotFitAtAll();
     chosen_.assign(changing_.begin(), changing_.begin() + static_cast<int64_t>(needed));
+    if (needed < changing_.size()) beyond_ = &changing_[needed];
     THIMBLE_TRY(Relax());
     return Finish();
   }
@@ -71,7 +78,8 @@ class BudgetSearch {
         tried.exactness = ClassIn(text);
         if (!allowed.Permits(*lever, tried.step.value, tried.exactness)) continue;
         // The network may have nothing to make sparse, or kernels too little scratch.
-        if (!is_known && !sizer_.CanPlan(with)) break;
+        const bool must_try = !is_known || tried.exactness == Exactness::kSameBits;
+        if (must_try && !sizer_.CanPlan(with)) break;
         is_known = true;
         (tried.exactness == Exactness::kSameBits ? same_bits_ : changing_)
             .push_back(std::move(tried));
@@ -146,26 +154,51 @@ class BudgetSearch {
     for (const Step& step : chosen_) Ask(step, choice.config);
     std::vector<Step> used;
     for (const Step& step : same_bits_) {
-      Ask(step, choice.config);
+      if (!used.empty() && used.back().lever == step.lever) used.pop_back();
       used.push_back(step);
-      if (!step.lever->within_bytes) continue;
-      used.back().step.value = step.lever->within_bytes(config_.budget_bytes);
-      Ask(used.back(), choice.config);
+      if (step.lever->within_bytes) {
+        used.back().step.value = step.lever->within_bytes(config_.budget_bytes);
+      }
     }
+    for (const Step& step : used) Ask(step, choice.config);
     THIMBLE_ASSIGN_OR_RETURN(PlanSize size, FindThreads(used, choice));
     for (size_t i = used.size(); i-- > 0;) {
-      TrainConfig plainer = choice.config;
-      LeverOffer{used[i].lever, used[i].lever->plain}.Ask(plainer);
-      THIMBLE_ASSIGN_OR_RETURN(const auto without, SizeWith(plainer));
-      if (!without || without->step_flops > size.step_flops) continue;
-      choice.config = std::move(plainer);
-      size = *without;
-      used.erase(used.begin() + static_cast<int64_t>(i));
+      THIMBLE_TRY(Ease(used[i], choice, size));
     }
+    std::erase_if(used, [](const Step& step) { return step.step.value == step.lever->plain; });
     choice.arena_bytes = size.arena_bytes;
+    choice.step_seconds = size.step_seconds;
+    THIMBLE_ASSIGN_OR_RETURN(choice.smallest_bytes, Smallest(chosen_));
+    if (beyond_ != nullptr)
+      choice.beyond = LeverOffer{beyond_->lever, beyond_->step.value}.option();
     used.insert(used.begin(), chosen_.begin(), chosen_.end());
     for (const Step& step : used) THIMBLE_TRY(Describe(step, choice));
     return choice;
+  }
+
+  // Takes a lever back to its plain value or, if that is slower or does not fit, to a milder one.
+  Result<void> Ease(Step& used, BudgetChoice& choice, PlanSize& size) const {
+    const auto try_value = [&](const std::string& value, bool even_if_slower) -> Result<bool> {
+      TrainConfig eased = choice.config;
+      LeverOffer{used.lever, value}.Ask(eased);
+      THIMBLE_ASSIGN_OR_RETURN(const auto with, SizeWith(eased));
+      if (!with || (!even_if_slower && IsSlower(*with, size))) return false;
+      choice.config = std::move(eased);
+      size = *with;
+      used.step.value = value;
+      return true;
+    };
+    THIMBLE_ASSIGN_OR_RETURN(const bool is_plain, try_value(used.lever->plain, false));
+    if (is_plain) return {};
+    for (const Step& step : same_bits_) {
+      if (step.lever != used.lever || step.lever->within_bytes) continue;
+      if (step.step.value == used.step.value) return {};
+      // Arithmetic alone does not show that a milder value is faster.
+      THIMBLE_ASSIGN_OR_RETURN(
+          const bool taken, try_value(step.step.value, /*even_if_slower=*/size.step_seconds <= 0));
+      if (taken) return {};
+    }
+    return {};
   }
 
   // The largest number of threads that fits; if the limit cannot be met with any, the smallest
@@ -177,8 +210,12 @@ class BudgetSearch {
       THIMBLE_ASSIGN_OR_RETURN(const auto size, SizeWith(choice.config));
       if (size) return *size;
     }
-    for (const Step& step : same_bits_) Ask(step, choice.config);
-    used = same_bits_;
+    for (size_t i = 0; i < used.size(); ++i) {
+      for (const Step& step : same_bits_) {
+        if (step.lever == used[i].lever) used[i] = step;
+      }
+      Ask(used[i], choice.config);
+    }
     return sizer_.Of(choice.config);
   }
 
@@ -194,7 +231,8 @@ class BudgetSearch {
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize smallest, sizer_.Of(with));
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize larger, sizer_.Of(without));
     choice.levers.push_back({offer.option(), std::move(exactness), step.step.lost_points,
-                             larger.arena_bytes - smallest.arena_bytes});
+                             larger.arena_bytes - smallest.arena_bytes,
+                             smallest.step_seconds - larger.step_seconds});
     return {};
   }
 
@@ -220,6 +258,7 @@ class BudgetSearch {
   std::vector<Step> same_bits_;
   std::vector<Step> changing_;  // the line
   std::vector<Step> chosen_;
+  const Step* beyond_ = nullptr;  // the first step of the line that was not needed
 };
 
 }  // namespace
@@ -247,7 +286,10 @@ std::string ToString(const BudgetChoice& choice) {
   if (least == Exactness::kLossy) {
     text += fmt::format(", expected to cost {:.2f} points of accuracy", choice.lost_points());
   }
-  return text + fmt::format("), arena {}", FormatBytes(choice.arena_bytes));
+  text += fmt::format("), arena {}", FormatBytes(choice.arena_bytes));
+  if (choice.step_seconds > 0)
+    text += ", predicted " + FormatSeconds(choice.step_seconds) + " per step";
+  return text;
 }
 
 Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer) {
@@ -256,7 +298,8 @@ Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer&
   const Result<PlanSize> asked = sizer.Of(config);
   if (!asked.ok() && asked.error().kind != ErrorKind::kDoesNotFit) return asked.error();
   if (asked.ok() && asked->arena_bytes <= config.budget_bytes) {
-    return BudgetChoice{.config = config, .arena_bytes = asked->arena_bytes};
+    return BudgetChoice{
+        .config = config, .arena_bytes = asked->arena_bytes, .step_seconds = asked->step_seconds};
   }
   return BudgetSearch(config, sizer).Run(allowed);
 }
@@ -264,7 +307,8 @@ Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer&
 Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
                                          const ImageCounts& counts, const OpRegistry& ops) {
   BudgetedProgram planned;
-  THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseForBudget(config, PlanSizer(model, counts, ops)));
+  const PlanSizer sizer(model, counts, ops, LoadOpTimes(config));
+  THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseForBudget(config, sizer));
   THIMBLE_ASSIGN_OR_RETURN(planned.program,
                            MakeTrainingProgram(planned.choice.config, model, counts, ops));
   THIMBLE_TRY(CheckTrainingBudget(planned.choice.config, planned.program, counts, ops));

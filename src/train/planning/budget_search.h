@@ -1,11 +1,12 @@
 // ChooseForBudget: finds the values of levers with which training fits a budget.
 //
 // Preferred are the same bits, then values that are equal up to rounding, then lossy ones by the
-// accuracy that they are expected to cost; among the rest, the least arithmetic. The steps of all
-// allowed levers form one line in that order, and each step makes the arena smaller: a binary
-// search finds the shortest beginning of the line that fits. Then levers that turn out not to be
-// needed go back to milder values, and what is left of the budget is spent on less recomputing,
-// more threads and more scratch.
+// accuracy that they are expected to cost; among the rest, the fastest step as predicted or, where
+// the machine was not measured, the least arithmetic. The steps of all allowed levers form one line
+// in that order, and each step makes the arena smaller: a binary search finds the shortest
+// beginning of the line that fits. Then levers that turn out not to be needed go back to milder
+// values, and what is left of the budget is spent on less recomputing, more threads and more
+// scratch.
 //
 // What changes results does not depend on the number of threads: it is chosen for one thread.
 #pragma once
@@ -21,10 +22,11 @@
 namespace thimble {
 
 struct ChosenLever {
-  std::string option;       // "--microbatch 10"
-  std::string exactness;    // "lossy: batch-norm statistics per 10 samples"
-  double lost_points = 0;   // of accuracy, as expected (LeverStep)
-  int64_t freed_bytes = 0;  // of the smallest arena that the other levers allow
+  std::string option;        // "--microbatch 10"
+  std::string exactness;     // "lossy: batch-norm statistics per 10 samples"
+  double lost_points = 0;    // of accuracy, as expected (LeverStep)
+  int64_t freed_bytes = 0;   // of the smallest arena that the other levers allow
+  double added_seconds = 0;  // per step, as predicted; 0 if unknown
 };
 
 struct BudgetChoice {
@@ -32,6 +34,11 @@ struct BudgetChoice {
   int64_t arena_bytes = 0;
   std::vector<ChosenLever> levers = {};  // empty: nothing had to be chosen
   int64_t threads = 0;                   // if the budget allows fewer than requested; 0 otherwise
+  double step_seconds = 0;               // as predicted; 0: unknown
+  // The smallest arena without changing results further, and the option that smaller ones need
+  // first; empty if there is none.
+  int64_t smallest_bytes = 0;
+  std::string beyond = {};
 
   std::string options() const;  // "--microbatch 10 --precision fp16"
   double lost_points() const;

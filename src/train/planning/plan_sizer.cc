@@ -17,6 +17,7 @@ Result<PlanSize> PlanSizer::Of(TrainConfig config) const {
                            MakeTrainingProgram(config, model_, counts_, ops_));
   return known_[key] = PlanSize{static_cast<int64_t>(planned.program.arena_bytes),
                                 StepCost(planned.program, ops_).step_flops,
+                                StepSeconds(planned.program, ops_, times_),
                                 planned.main_plan().graph.nodes.size()};
 }
 

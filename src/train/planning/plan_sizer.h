@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
@@ -11,13 +12,15 @@
 #include "thimble/program/lever.h"
 #include "thimble/train/options/config.h"
 #include "thimble/train/planning/training_program.h"
+#include "thimble/train/step_time/op_times.h"
 
 namespace thimble {
 
 struct PlanSize {
   int64_t arena_bytes = 0;
   int64_t step_flops = 0;
-  size_t nodes = 0;  // in the graph of the first plan
+  double step_seconds = 0;  // as predicted; 0: unknown
+  size_t nodes = 0;         // in the graph of the first plan
 };
 
 // Up to this many nodes of a training graph, optimal recompute is found in a fraction of a second.
@@ -26,13 +29,15 @@ inline constexpr size_t kQuicklySearched = 800;
 
 class PlanSizer {
  public:
-  // `model` and `ops` must outlive the sizer.
-  PlanSizer(const ImageClassifier& model, const ImageCounts& counts, const OpRegistry& ops)
-      : model_(model), counts_(counts), ops_(ops) {}
+  // `model` and `ops` must outlive the sizer. Without times, none are predicted.
+  PlanSizer(const ImageClassifier& model, const ImageCounts& counts, const OpRegistry& ops,
+            OpTimes times = {})
+      : model_(model), counts_(counts), ops_(ops), times_(std::move(times)) {}
 
   const ImageClassifier& model() const { return model_; }
   const ImageCounts& counts() const { return counts_; }
   const OpRegistry& ops() const { return ops_; }
+  const OpTimes& times() const { return times_; }
 
   // The arena is exactly that of MakeTrainingProgram; passes that save no bytes are left out.
   // Results are cached.
@@ -47,6 +52,7 @@ class PlanSizer {
   const ImageClassifier& model_;
   ImageCounts counts_;
   const OpRegistry& ops_;
+  OpTimes times_;
 };
 
 }  // namespace thimble

@@ -73,8 +73,6 @@ Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
   if (options.device == DeviceKind::kCpu) {
     options.limits.threads = ResolvedThreads(config);
   } else {
-    // A constant, so that plans do not depend on the cores of the host.
-    constexpr size_t kThreadsOfAGpu = 16;
     options.limits.scratch_bytes_per_thread *= kThreadsOfAGpu;
     if (ResolvedMath(config) == "fp32") options.kernel_options.insert("fp32");
   }

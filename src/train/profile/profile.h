@@ -50,6 +50,7 @@ struct Profile {
   std::vector<std::vector<double>> timed_runs;  // seconds by run and step of the main plan
   std::vector<double> op_seconds;               // median of timed_runs by step of the plan
   double step_seconds = 0;                      // median of whole training steps
+  double predicted_seconds = 0;                 // of a step, before it ran; 0: unknown
 
   double images_per_second() const { return static_cast<double>(batch) / step_seconds; }
   // Floating-point operations of a whole training step.

@@ -77,6 +77,38 @@ TEST_F(BudgetSearchTest, PrefersTheSameBits) {
   EXPECT_FALSE(choice->levers.empty());
   for (const ChosenLever& lever : choice->levers) EXPECT_EQ(lever.exactness, "same-bits");
   EXPECT_THAT(ToString(*choice), HasSubstr("(same-bits), arena "));
+  EXPECT_THAT(ToString(*choice), Not(HasSubstr("predicted")));
+  EXPECT_LT(choice->smallest_bytes, choice->arena_bytes);
+  EXPECT_EQ(choice->beyond, "--microbatch 20");
+}
+
+// Kernels with little scratch memory are slow on one made-up machine and fast on another.
+TEST_F(BudgetSearchTest, PredictedTimeDecidesWhatKeepsTheSameBits) {
+  TrainConfig config = config_;
+  config.scratch_bytes = 64 << 10;
+  config.levers["update-in-backward"] = "true";
+  const auto program = MakeTrainingProgram(config, model_, {}, BuiltinOps());
+  ASSERT_TRUE(program.ok());
+  const auto choose = [&](double little, double plenty) {
+    OpTimes::Samples samples;
+    for (const Step& step : program->main_plan().steps) {
+      std::string kind = KindOf(program->main_plan(), step, BuiltinOps());
+      samples[kind] = {{{1, 1}, kind.find('/') == std::string::npos ? plenty : little}};
+      samples[kind.substr(0, kind.find('/'))] = {{{1, 1}, plenty}};
+    }
+    config = config_;
+    config.budget_bytes = ArenaOf(config_) * 9 / 10;
+    return ChooseForBudget(config, PlanSizer(model_, {}, BuiltinOps(), OpTimes(samples, 1)));
+  };
+  const auto slow = choose(1, 1e-3);
+  ASSERT_TRUE(slow.ok()) << slow.error().message;
+  EXPECT_THAT(slow->options(), Not(HasSubstr("--scratch")));
+  EXPECT_GT(slow->step_seconds, 0);
+  EXPECT_LT(slow->step_seconds, 1);
+  EXPECT_THAT(ToString(*slow), HasSubstr("predicted "));
+  const auto fast = choose(1e-6, 1e-3);
+  ASSERT_TRUE(fast.ok()) << fast.error().message;
+  EXPECT_THAT(fast->options(), HasSubstr("--scratch"));
 }
 
 // What changes results is chosen for one thread; fewer threads than asked for are part of the

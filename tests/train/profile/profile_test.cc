@@ -68,7 +68,7 @@ TEST(Profile, LayersHaveTheirBytesAtThePeakAndTheirTime) {
 
 TEST(Profile, LayersOfTheUpdateAloneHaveTheirTime) {
   Profile profile = MadeProfile();
-  OtherPlan update{.record = profile.record, .measured_holdings = {}, .op_seconds = {0.25}};
+  OtherPlan update{.record = {}, .measured_holdings = {}, .op_seconds = {0.25}};
   update.record.steps = {ProfileStep("clip", "clip", "update", 7)};
   profile.others.push_back(update);
   const std::vector<LayerProfile> layers = ByLayer(profile);

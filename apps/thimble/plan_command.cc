@@ -3,14 +3,19 @@
 #include <utility>
 
 #include "apps/thimble/command.h"
+#include "thimble/base/atomic_file.h"
 #include "thimble/base/standard_streams.h"
 #include "thimble/data/image_dataset.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
+#include "thimble/report/frontier_answer.h"
 #include "thimble/report/plan_answer.h"
 #include "thimble/report/plan_text.h"
+#include "thimble/report/plots/frontier_plot.h"
 #include "thimble/report/text_style.h"
+#include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_search.h"
+#include "thimble/train/planning/frontier.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/step_time/op_times_file.h"
@@ -23,7 +28,22 @@ struct PlanFlags {
   bool layers = false;
   bool json = false;
   bool csv = false;
+  bool sweep = false;
+  std::string plot;
 };
+
+// The whole frontier instead of one plan.
+Result<int> RunSweep(const PlanFlags& flags, const TrainConfig& config, const PlanSizer& sizer) {
+  THIMBLE_ASSIGN_OR_RETURN(const PlanSize plain, sizer.Of(PlainConfig(config)));
+  FrontierAnswer answer{config.model, config.batch, config.device, plain.arena_bytes, {}};
+  THIMBLE_ASSIGN_OR_RETURN(answer.points, FindFrontier(config, sizer));
+  constexpr double kPlotWidth = 640;
+  if (!flags.plot.empty()) {
+    THIMBLE_TRY(WriteFileAtomically(flags.plot, FrontierPlot(answer.points, kPlotWidth).File()));
+  }
+  Print("{}", flags.json ? ToJson(answer) : FrontierText(answer, StyleOfOutput()));
+  return 0;
+}
 
 // `choice`: what the budget chose, if anything. It takes the place of the table of savings.
 Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
@@ -58,9 +78,11 @@ Result<int> RunPlan(const PlanFlags& flags) {
   config = CutToData(std::move(config), data.counts);
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
-  // If nothing fits, the answer shows what was asked for.
   const OpTimes times = LoadOpTimes(config);
-  const auto choice = ChooseForBudget(config, PlanSizer(model, data.counts, ops, times));
+  const PlanSizer sizer(model, data.counts, ops, times);
+  if (flags.sweep) return RunSweep(flags, config, sizer);
+  // If nothing fits, the answer shows what was asked for.
+  const auto choice = ChooseForBudget(config, sizer);
   if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
   if (choice.ok()) config = choice->config;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
@@ -95,6 +117,12 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
       ->add_flag("--csv", flags->csv,
                  "print categories as comma-separated values; with --layers, the layers")
       ->excludes(json);
+  CLI::Option* sweep = command->add_flag(
+      "--sweep", flags->sweep, "show what every budget would choose, from the plain plan down");
+  command->add_option("--plot", flags->plot, "draw the sweep to this SVG file")
+      ->needs(sweep)
+      ->type_name("FILE")
+      ->group(option_group::kWhere);
   command->callback([flags, exit_code] {
     const auto result = RunPlan(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

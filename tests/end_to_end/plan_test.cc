@@ -48,6 +48,15 @@ TEST_F(PlanEndToEnd, IsQuickAndSmall) {
   EXPECT_LT(result.peak_bytes, 32 << 20);
 }
 
+TEST_F(PlanEndToEnd, SweepsFromThePlainPlanToTheFloor) {
+  const std::string sweep = "plan --model wrn-10-1 --batch 8 --allow recompute --sweep";
+  auto json = ParseObject(RunWell(sweep + " --json --plot @/sweep.svg").out);
+  ASSERT_GE(json["points"].size(), 2U);
+  EXPECT_EQ(json["points"][0]["arena_bytes"], json["plain_arena_bytes"]);
+  EXPECT_THAT(Content(At("sweep.svg")), HasSubstr("</svg>"));
+  ExpectRefusal("plan --model wrn-10-1 --plot @/other.svg", 2, "--sweep");
+}
+
 TEST_F(PlanEndToEnd, OverBudget) {
   const ProcessResult result =
       Run("plan --model wrn-28-2 --batch 100 --budget 8MB --allow none --json");

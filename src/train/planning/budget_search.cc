@@ -25,13 +25,6 @@ struct Step {
   Exactness exactness = Exactness::kSameBits;
 };
 
-Exactness ClassIn(std::string_view exactness) {
-  for (const Exactness named : {Exactness::kLossy, Exactness::kEqual}) {
-    if (exactness.starts_with(Name(named))) return named;
-  }
-  return Exactness::kSameBits;
-}
-
 std::vector<LeverStep> StepsOf(const Lever& lever, const TrainConfig& config) {
   const LeverSetting setting = SettingOf(lever, config);
   if (lever.budget_steps) return lever.budget_steps(setting);
@@ -40,8 +33,10 @@ std::vector<LeverStep> StepsOf(const Lever& lever, const TrainConfig& config) {
   return values.empty() ? std::vector<LeverStep>{} : std::vector<LeverStep>{{values.front()}};
 }
 
+// Smaller differences of predicted times are chance.
 bool IsSlower(const PlanSize& a, const PlanSize& b) {
-  if (a.step_seconds > 0 && b.step_seconds > 0) return a.step_seconds > b.step_seconds;
+  constexpr double kChance = 1.03;
+  if (a.step_seconds > 0 && b.step_seconds > 0) return a.step_seconds > kChance * b.step_seconds;
   return a.step_flops > b.step_flops;
 }
 
@@ -263,6 +258,13 @@ class BudgetSearch {
 
 }  // namespace
 
+Exactness ClassIn(std::string_view exactness) {
+  for (const Exactness named : {Exactness::kLossy, Exactness::kEqual}) {
+    if (exactness.starts_with(Name(named))) return named;
+  }
+  return Exactness::kSameBits;
+}
+
 std::string BudgetChoice::options() const {
   std::string text;
   for (const ChosenLever& lever : levers) text += (text.empty() ? "" : " ") + lever.option;
@@ -276,10 +278,15 @@ double BudgetChoice::lost_points() const {
   return points;
 }
 
+Exactness BudgetChoice::exactness() const {
+  Exactness least = Exactness::kSameBits;
+  for (const ChosenLever& lever : levers) least = std::max(least, ClassIn(lever.exactness));
+  return least;
+}
+
 std::string ToString(const BudgetChoice& choice) {
   if (choice.levers.empty()) return "";
-  Exactness least = Exactness::kSameBits;
-  for (const ChosenLever& lever : choice.levers) least = std::max(least, ClassIn(lever.exactness));
+  const Exactness least = choice.exactness();
   std::string text =
       fmt::format("for the budget of {}: {} ({}", FormatBytes(choice.config.budget_bytes),
                   choice.options(), Name(least));

@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "thimble/base/result.h"
@@ -29,6 +30,9 @@ struct ChosenLever {
   double added_seconds = 0;  // per step, as predicted; 0 if unknown
 };
 
+// The class in a text like "lossy: batch-norm statistics per 10 samples".
+Exactness ClassIn(std::string_view exactness);
+
 struct BudgetChoice {
   TrainConfig config = {};
   int64_t arena_bytes = 0;
@@ -42,6 +46,7 @@ struct BudgetChoice {
 
   std::string options() const;  // "--microbatch 10 --precision fp16"
   double lost_points() const;
+  Exactness exactness() const;  // of the least exact lever
 };
 // One line for people; empty if nothing was chosen.
 std::string ToString(const BudgetChoice& choice);

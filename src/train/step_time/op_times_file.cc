@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -18,6 +17,9 @@ namespace {
 
 constexpr std::string_view kFirstLine = "thimble op times 1";
 constexpr int64_t kMaxBytes = 4 << 20;  // far more than a calibration writes
+// Of one call.
+constexpr double kLeastSeconds = 1e-12;
+constexpr double kMostSeconds = 1e6;
 
 // The processor's name, as Linux states it; empty if it does not.
 std::string ProcessorName() {
@@ -47,12 +49,12 @@ bool Parse(std::string_view text, Number& number) {
 bool ParseSample(std::string_view line, OpTimes::Samples& samples) {
   const std::string_view kind = TakeUntil('\t', line);
   OpSample sample;
-  if (kind.empty() || !Parse(TakeUntil('\t', line), sample.cost.flops) ||
+  if (kind.empty() || kind[0] == '#' || !Parse(TakeUntil('\t', line), sample.cost.flops) ||
       !Parse(TakeUntil('\t', line), sample.cost.bytes) || !Parse(line, sample.seconds)) {
     return false;
   }
   if (sample.cost.flops < 0 || sample.cost.bytes < 0) return false;
-  if (!std::isfinite(sample.seconds) || sample.seconds <= 0) return false;
+  if (!(sample.seconds >= kLeastSeconds && sample.seconds <= kMostSeconds)) return false;
   samples[std::string(kind)].push_back(sample);
   return true;
 }

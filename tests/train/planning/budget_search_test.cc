@@ -98,6 +98,7 @@ TEST_F(BudgetSearchTest, PredictedTimeDecidesWhatKeepsTheSameBits) {
     }
     config = config_;
     config.budget_bytes = ArenaOf(config_) * 9 / 10;
+    config.allow = "recompute,scratch";
     return ChooseForBudget(config, PlanSizer(model_, {}, BuiltinOps(), OpTimes(samples, 1)));
   };
   const auto slow = choose(1, 1e-3);

@@ -46,8 +46,9 @@ TEST(OpTimesText, ErrorsNameTheLine) {
   EXPECT_TRUE(ParseOpTimes(head + "add AddCpu f>f\t1\t2\t0.5\n").ok());
   for (const char* line :
        {"", "add", "add\t1", "add\t1\t2", "add\t1\t2\t", "add\t1\t2\t0", "add\t1\t2\t-1",
-        "add\t-1\t2\t1", "add\t1\t-2\t1", "add\t1\t2\tnan", "add\t1\t2\tinf", "add\t1\t2\t1\t1",
-        "add\t1.5\t2\t1", "\t1\t2\t1", "add\t99999999999999999999\t2\t1"}) {
+        "add\t1\t2\t1e-300", "add\t1\t2\t1e300", "add\t-1\t2\t1", "add\t1\t-2\t1", "add\t1\t2\tnan",
+        "add\t1\t2\tinf", "add\t1\t2\t1\t1", "add\t1.5\t2\t1", "\t1\t2\t1", "# add\t1\t2\t1",
+        "add\t99999999999999999999\t2\t1"}) {
     const auto read = ParseOpTimes(head + line + "\n");
     ASSERT_FALSE(read.ok()) << line;
     EXPECT_THAT(read.error().message, HasSubstr("line 4")) << line;

@@ -151,6 +151,7 @@ std::vector<TradeOff> OptimalSchedules::tradeoffs() const {
 RebuildSchedule OptimalSchedules::Make(size_t bytes) const {
   RebuildSchedule schedule;
   Emit(0, num_stages_ - 1, bytes, schedule);
+  schedule.shrink_to_fit();
   return schedule;
 }
 

@@ -325,7 +325,7 @@ StretchCost Stretches::Backward(size_t stage, bool saved) const {
       if (value.kind != ChainValue::Kind::kForward) return false;
       if (read_again(input, i)) return false;
       // Values of the caller that no earlier stage reads are released after their last reader.
-      return value.first == stage || (backward && value.backward_end == steps[i].position + 1 &&
+      return value.first == stage || (backward && value.backward_end == steps[i].position + 1U &&
                                       value.next_reader >= stage);
     };
     const auto counts = [&](ValueId output) {

@@ -63,25 +63,41 @@ class Executor::CountedScope {
 };
 
 Result<std::unique_ptr<Executor>> Executor::Create(Program program, const OpRegistry& ops) {
-  const DeviceKind kind = program.plans.empty() ? DeviceKind::kCpu : program.plans.front().device;
-  THIMBLE_TRY(CheckMemory(HostNeed(program, kind), ReadMemoryLimits()));
-  THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenDevice(kind, program.arena_bytes));
-  return CreateOn(std::move(device), std::move(program), ops);
+  return OpenFor(std::make_shared<const Program>(std::move(program)), ops);
+}
+
+Result<std::unique_ptr<Executor>> Executor::CreateFor(const Program& program,
+                                                      const OpRegistry& ops) {
+  return OpenFor(SharedProgram(SharedProgram(), &program), ops);
 }
 
 Result<std::unique_ptr<Executor>> Executor::CreateOn(std::unique_ptr<Device> device,
                                                      Program program, const OpRegistry& ops) {
-  THIMBLE_CHECK(device->arena().size() == program.arena_bytes,
-                "the arena has {} bytes, expected {}", device->arena().size(), program.arena_bytes);
+  return StartOn(std::move(device), std::make_shared<const Program>(std::move(program)), ops);
+}
+
+Result<std::unique_ptr<Executor>> Executor::OpenFor(SharedProgram program, const OpRegistry& ops) {
+  const DeviceKind kind = program->plans.empty() ? DeviceKind::kCpu : program->plans.front().device;
+  THIMBLE_TRY(CheckMemory(HostNeed(*program, kind), ReadMemoryLimits()));
+  THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<Device> device, OpenDevice(kind, program->arena_bytes));
+  return StartOn(std::move(device), std::move(program), ops);
+}
+
+Result<std::unique_ptr<Executor>> Executor::StartOn(std::unique_ptr<Device> device,
+                                                    SharedProgram program, const OpRegistry& ops) {
+  THIMBLE_CHECK(device->arena().size() == program->arena_bytes,
+                "the arena has {} bytes, expected {}", device->arena().size(),
+                program->arena_bytes);
   THIMBLE_ASSIGN_OR_RETURN(std::unique_ptr<ThreadPool> pool,
-                           ThreadPool::Start(ThreadsOf(program, device->kind())));
+                           ThreadPool::Start(ThreadsOf(*program, device->kind())));
   return std::unique_ptr<Executor>(
       new Executor(std::move(device), std::move(pool), std::move(program), ops));
 }
 
 Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> pool,
-                   Program program, const OpRegistry& ops)
-    : program_(std::move(program)),
+                   SharedProgram program, const OpRegistry& ops)
+    : owned_(std::move(program)),
+      program_(*owned_),
       ops_(ops),
       device_(std::move(device)),
       pool_(std::move(pool)),

@@ -31,6 +31,8 @@ class Executor {
   // device that the plans are for, with an arena of exactly the planned size, and paints it.
   // kFailed if there is not enough memory or the threads cannot be started.
   static Result<std::unique_ptr<Executor>> Create(Program program, const OpRegistry& ops);
+  // The same without a copy: the program must outlive the executor too.
+  static Result<std::unique_ptr<Executor>> CreateFor(const Program& program, const OpRegistry& ops);
   // The same on this device, whose arena must have the planned size.
   static Result<std::unique_ptr<Executor>> CreateOn(std::unique_ptr<Device> device, Program program,
                                                     const OpRegistry& ops);
@@ -84,13 +86,19 @@ class Executor {
   // Counts allocations during its lifetime.
   class CountedScope;
 
-  Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> pool, Program program,
+  using SharedProgram = std::shared_ptr<const Program>;  // perhaps without owning it
+
+  static Result<std::unique_ptr<Executor>> OpenFor(SharedProgram program, const OpRegistry& ops);
+  static Result<std::unique_ptr<Executor>> StartOn(std::unique_ptr<Device> device,
+                                                   SharedProgram program, const OpRegistry& ops);
+  Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> pool, SharedProgram program,
            const OpRegistry& ops);
   // Records the start of a run.
   void Begin(size_t plan);
   void RunAudited(size_t plan);
 
-  Program program_;
+  SharedProgram owned_;
+  const Program& program_;
   const OpRegistry& ops_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<HostMemory> resident_copy_;  // null if the arena is host memory

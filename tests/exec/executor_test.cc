@@ -32,6 +32,20 @@ TEST(ExecutorTest, ThreadsThatCannotBeStartedAreAnError) {
   EXPECT_THAT(executor.error().message, testing::HasSubstr("try --threads 2"));
 }
 
+TEST(ExecutorTest, ACopyOfTheProgramOnlyOnRequest) {
+  SmallTraining training;
+  const Program& program = training.executor().program();
+  EXPECT_EQ(&Executor::CreateFor(program, BuiltinOps()).value()->program(), &program);
+  EXPECT_NE(&Executor::Create(program, BuiltinOps()).value()->program(), &program);
+}
+
+// So that a lack of memory shows before the first step.
+TEST(ExecutorTest, TheWholeArenaIsInMemoryBeforeTheFirstStep) {
+  SmallTraining training;
+  EXPECT_GE(training.executor().device().ArenaResidentBytes(),
+            static_cast<int64_t>(training.executor().program().arena_bytes));
+}
+
 TEST(ExecutorTest, MeasuresWhatWasPlanned) {
   for (int threads : {1, 2}) {
     SmallTraining training(threads);

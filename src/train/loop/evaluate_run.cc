@@ -32,7 +32,7 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
                            MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
   THIMBLE_TRY(CheckEvaluationBudget(config, program, SpecOf(data), dataset->size(), ops));
-  THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::Create(program.program, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::CreateFor(program.program, ops));
   THIMBLE_TRY(LoadWeights(weights, PersistentTensors(*executor, TensorSet::kWeights)));
   executor->StoreResidents();
   EvaluationRun run;

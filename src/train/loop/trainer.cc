@@ -72,7 +72,7 @@ class Trainer {
   Result<TrainSummary> FinishedBefore();
   Result<void> StartOrResume();
   Result<void> Restore();
-  Result<void> StartFiles();
+  Result<void> StartFiles(const std::string& plan_text);
   Result<void> Loop();
   // Enqueues the next step.
   Result<void> Launch();
@@ -103,7 +103,6 @@ class Trainer {
     return step % schedule_span_.steps_per_epoch == 0 || step >= schedule_span_.num_steps;
   }
   bool done() const { return state_.step >= schedule_span_.num_steps; }
-  bool at_epoch_end() const { return state_.step % schedule_span_.steps_per_epoch == 0; }
   // The epoch of the last finished step, from 1; --steps may end a run within an epoch.
   int64_t epoch() const {
     const int64_t steps = schedule_span_.steps_per_epoch;
@@ -214,8 +213,10 @@ Result<TrainSummary> Trainer::FinishedBefore() {
 }
 
 Result<void> Trainer::StartOrResume() {
+  // Making this text takes four times its size, so it is done while there is no arena.
+  const std::string plan_text = SealJson(ToJson(RecordOf(program_, ops_, plain_arena_bytes_)));
   ReturnFreeMemory();  // of planning
-  THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::Create(program_.program, ops_));
+  THIMBLE_ASSIGN_OR_RETURN(executor_, Executor::CreateFor(program_.program, ops_));
   InitializeResidents(*executor_, program_.inits, config_.seed, program_.update.sparsity);
   InitializeLossScale(*executor_, program_.update);
   if (checkpoint_) {
@@ -227,11 +228,11 @@ Result<void> Trainer::StartOrResume() {
   }
   executor_->StoreResidents();
   loss_scale_.emplace(*executor_, program_.update);
-  return StartFiles();
+  return StartFiles(plan_text);
 }
 
 // All checks have passed: from here on, the folder belongs to this run.
-Result<void> Trainer::StartFiles() {
+Result<void> Trainer::StartFiles(const std::string& plan_text) {
   if (config_.overwrite) THIMBLE_TRY(folder_->Clear());
   THIMBLE_TRY(folder_->Remove("summary.json"));  // of a session that was stopped
   THIMBLE_ASSIGN_OR_RETURN(metrics_,
@@ -241,8 +242,7 @@ Result<void> Trainer::StartFiles() {
   if (!model_text.empty()) THIMBLE_TRY(folder_->KeepModelFile(model_text));
   // Also for a resumed run: epochs or threads may have changed.
   THIMBLE_TRY(folder_->Write("config.toml", SealToml(ToToml(config_))));
-  return folder_->Write("plan.json",
-                        SealJson(ToJson(RecordOf(program_, ops_, plain_arena_bytes_))));
+  return folder_->Write("plan.json", plan_text);
 }
 
 Result<void> Trainer::Restore() {
@@ -375,7 +375,7 @@ Result<void> Trainer::EndEpoch() {
   state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
   state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
   // If --steps ends the run within an epoch, the sums are needed to extend it later.
-  if (at_epoch_end()) {
+  if (state_.step % schedule_span_.steps_per_epoch == 0) {
     state_.loss_sum = 0;
     state_.correct = state_.samples = 0;
   }

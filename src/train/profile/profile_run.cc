@@ -159,7 +159,7 @@ Result<Profile> RunProfile(const TrainConfig& config, const TrainingProgram& pro
                            const OpRegistry& ops) {
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
   THIMBLE_TRY(CheckDevice(DeviceOf(config)));
-  THIMBLE_ASSIGN_OR_RETURN(auto executor, Executor::Create(program.program, ops));
+  THIMBLE_ASSIGN_OR_RETURN(auto executor, Executor::CreateFor(program.program, ops));
   return RunProfile(config, program, repeat, ops, *executor);
 }
 

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# The program can be copied to another machine: it links the C and C++ run-time and nothing else.
+# The program can be copied to another machine: it links the C run-time and nothing else.
 #   one_file.sh PROGRAM
 set -euo pipefail
-allowed='^(libstdc\+\+\.so\.6|libgcc_s\.so\.1|libc\.so\.6|libm\.so\.6|ld-linux-.*\.so\..)$'
+allowed='^(libc\.so\.6|libm\.so\.6|ld-linux-.*\.so\..)$'
 linked=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 [[ -n $linked ]] || { echo "$1 links nothing?"; exit 1; }
 more=$(grep -vE "$allowed" <<<"$linked" || true)
 if [[ -n $more ]]; then
-  echo "$1 links more than the C and C++ run-time: $more"
+  echo "$1 links more than the C run-time: $more"
   exit 1
 fi
 # The program says what it is.

@@ -2,6 +2,7 @@
 // kernel measures the same peak.
 #include <map>
 
+#include "tests/data/fake_dataset.h"
 #include "tests/end_to_end/thimble_fixture.h"
 #include "thimble/base/json.h"
 
@@ -158,6 +159,19 @@ class ProcessPeakEndToEnd : public ThimbleFixture {
     EXPECT_THAT(result.out, HasSubstr(std::to_string(told)));
     EXPECT_THAT(Content(run + "/report.html"), HasSubstr("<h2>Memory over one step</h2>"));
   }
+  // A whole training in an arena of almost 4 MB: the rest of the process is small too.
+  void ExpectSmallProcess(const std::string& options) {
+    constexpr int64_t kMostBytes = 16 << 20;
+    const std::string run = At("small");
+    const ProcessResult result =
+        RunWell("train --model wrn-28-2 --budget 4MB --no-report --out " + run + " " + options);
+    EXPECT_LE(result.peak_bytes, kMostBytes);
+    const Json summary = SummaryOf(run);
+    EXPECT_LE(summary["process_peak_bytes"].get<int64_t>(), kMostBytes);
+    // A network that needs far less would prove nothing.
+    EXPECT_GT(summary["arena_bytes"].get<int64_t>(), 3'900'000);
+    EXPECT_EQ(summary["steps"], 1);
+  }
   int runs_ = 0;
 };
 
@@ -169,6 +183,24 @@ TEST_F(ProcessPeakEndToEnd, IsTheKernelsLastWord) {
   ExpectTruePeak("--model wrn-40-1 --data shapes:2,1 --batch 1 --steps 1 --scratch 64KiB");
   ExpectTruePeak("--model wrn-16-4 --data shapes:32,8 --batch 32 --steps 1");
   ExpectTruePeak("--model wrn-10-1 --data shapes:8,4 --batch 4 --epochs 0");
+}
+
+// What the budget chooses for a batch of 100, given as options, because choosing takes seconds.
+TEST_F(ProcessPeakEndToEnd, IsSmallWithASmallBudget) {
+  if (kSanitized) GTEST_SKIP() << "measures the program itself, not the sanitizer";
+  const TestFolder cifar("small_process");
+  WriteCifar10(cifar);
+  ExpectSmallProcess("--data cifar10:" + cifar.path() +
+                     " --batch 10 --microbatch 5 --precision fp16 --sparsity 0.7 --scratch 64KiB "
+                     "--update-in-backward --recompute optimal:4MB --threads 1 --steps 1 "
+                     "--allow none");
+}
+
+class SlowProcessPeak : public ProcessPeakEndToEnd {};
+
+TEST_F(SlowProcessPeak, IsSmallWhenTheBudgetChooses) {
+  if (kSanitized) GTEST_SKIP() << "measures the program itself, not the sanitizer";
+  ExpectSmallProcess("--data shapes:100,10 --batch 100 --steps 1");
 }
 
 }  // namespace

@@ -45,20 +45,22 @@ Result<int> RunSweep(const PlanFlags& flags, const TrainConfig& config, const Pl
   return 0;
 }
 
-// `choice`: what the budget chose, if anything. It takes the place of the table of savings.
-Result<PlanAnswer> Answer(const TrainConfig& config, const TrainingProgram& planned,
-                          std::optional<BudgetChoice> choice, const ImageCounts& counts,
-                          const OpRegistry& ops) {
+// `choice`: what the budget chose, if anything. It takes the place of the table of savings, which
+// --csv does not have either.
+Result<PlanAnswer> Answer(const PlanFlags& flags, const TrainConfig& config,
+                          const TrainingProgram& planned, std::optional<BudgetChoice> choice,
+                          const ImageCounts& counts, const OpRegistry& ops) {
   PlanAnswer answer{.model = config.model,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
                     .record = {}};
   const PlanSizer sizer(planned.model, counts, ops);
   answer.choice = std::move(choice);
-  if (!answer.choice) {
+  const bool with_savings = !answer.choice && !flags.csv;
+  if (with_savings) {
     THIMBLE_ASSIGN_OR_RETURN(answer.savings, FindSavings(config, sizer));
   }
-  if (!answer.choice && planned.main_plan().graph.nodes.size() <= kQuicklySearched) {
+  if (with_savings && planned.main_plan().graph.nodes.size() <= kQuicklySearched) {
     THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, sizer));
   }
   answer.plain = IsPlain(config);
@@ -90,7 +92,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   std::optional<BudgetChoice> chosen;
   if (choice.ok() && !choice->levers.empty()) chosen = *choice;
   THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer,
-                           Answer(config, planned, std::move(chosen), data.counts, ops));
+                           Answer(flags, config, planned, std::move(chosen), data.counts, ops));
   answer.step_seconds = StepSeconds(planned.program, ops, times);
   answer.with_layers = flags.layers;
   Print("{}", flags.json  ? ToJson(answer)

@@ -142,7 +142,8 @@ std::string LayersCsv(const ProgramRecord& record) {
   return text;
 }
 
-std::string CategoriesCsv(const PlanRecord& plan) {
+std::string CategoriesCsv(const PlanAnswer& answer) {
+  const PlanRecord& plan = answer.plan();
   const MemoryAccount account = Account(plan);
   const CategoryBytes largest = LargestOf(account);
   std::string text = "category,peak_bytes,largest_bytes\n";
@@ -150,7 +151,7 @@ std::string CategoriesCsv(const PlanRecord& plan) {
     text += fmt::format("{},{},{}\n", Name(static_cast<Category>(index)), account.at_peak[index],
                         largest[index]);
   }
-  return text + fmt::format("gaps,{},\narena,{},\n", account.gap_bytes, plan.arena_bytes);
+  return text + fmt::format("gaps,{},\narena,{},\n", account.gap_bytes, answer.arena_bytes());
 }
 
 }  // namespace
@@ -207,7 +208,7 @@ std::string ToJson(const PlanAnswer& answer) {
 }
 
 std::string ToCsv(const PlanAnswer& answer) {
-  return answer.with_layers ? LayersCsv(answer.record) : CategoriesCsv(answer.plan());
+  return answer.with_layers ? LayersCsv(answer.record) : CategoriesCsv(answer);
 }
 
 }  // namespace thimble

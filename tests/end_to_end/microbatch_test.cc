@@ -72,7 +72,7 @@ TEST_F(MicrobatchEndToEnd, TheWholeBatchIsThePlainRun) {
 }
 
 TEST_F(MicrobatchEndToEnd, PlanSaysWhatPartsDo) {
-  const std::string command = "plan --model wrn-28-2 --batch 100 --json";
+  const std::string command = "plan --model wrn-10-1 --batch 100 --json";
   const auto plain = ParseObject(RunWell(command).out);
   const auto parts = ParseObject(RunWell(command + " --microbatch 10").out);
   EXPECT_EQ(parts["plain_arena_bytes"], plain["arena_bytes"]);

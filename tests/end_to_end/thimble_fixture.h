@@ -59,6 +59,13 @@ class ThimbleFixture : public FileFixture {
     EXPECT_EQ(result.exit_code, 0) << text << "\n" << result.err;
     return result;
   }
+  // The arena that `thimble plan` states for these options. As CSV, because that is quick: it
+  // leaves the table of savings out.
+  std::string PlannedArena(const std::string& options) const {
+    const std::string out = RunWell("plan --csv " + options).out;
+    const size_t at = out.rfind("arena,");
+    return at == std::string::npos ? out : out.substr(at + 6, out.rfind(',') - at - 6);
+  }
   // Runs a command that must fail with this exit code and one line on standard error that contains
   // `reason`.
   void ExpectRefusal(const std::string& text, int exit_code, const std::string& reason) const {

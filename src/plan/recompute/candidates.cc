@@ -32,6 +32,10 @@ std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry&
   return Buffers(shared);
 }
 
+// Live bytes never exceed the promise and are rarely more than a few percent below it, so that they
+// need not be counted to know that they are above `bytes`.
+bool IsFarAbove(size_t promised_bytes, size_t bytes) { return promised_bytes > bytes + bytes / 8; }
+
 }  // namespace
 
 size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
@@ -123,6 +127,7 @@ size_t Candidates::PlacedBytes(Candidate& candidate) const {
 
 std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
   for (Candidate& candidate : candidates_) {
+    if (IsFarAbove(candidate.promised_bytes, limit_bytes)) continue;
     if (LiveBytes(candidate) > limit_bytes || PlacedBytes(candidate) > limit_bytes) continue;
     return Apply(candidate);
   }
@@ -136,8 +141,7 @@ PlanDraft Candidates::Smallest() {
   }
   std::vector<Candidate*> by_size;
   for (Candidate& candidate : candidates_) {
-    // Live bytes never exceed the promise and are rarely more than a few percent below it.
-    if (candidate.promised_bytes > fewest + fewest / 8) continue;
+    if (IsFarAbove(candidate.promised_bytes, fewest)) continue;
     LiveBytes(candidate);
     by_size.push_back(&candidate);
   }

@@ -8,6 +8,7 @@
 #include "thimble/report/pages/html_page.h"
 #include "thimble/report/pages/run_text.h"
 #include "thimble/report/plots/arena_map.h"
+#include "thimble/report/plots/frontier_plot.h"
 #include "thimble/report/plots/layer_bars.h"
 #include "thimble/report/plots/memory_plot.h"
 #include "thimble/report/plots/plot_frame.h"
@@ -126,7 +127,16 @@ std::string WhereSection(const RunRecord& run) {
     html += Figure(SavingsPlot(*run.savings, ArenaOf(run), kHalfPlot).Inline(),
                    "The arena with and without each technique, for the same network and batch.");
   }
-  html += "</div>\n" + Heading("By layer, at the peak");
+  html += "</div>\n";
+  if (!run.frontier.empty()) {
+    html += Heading("What other budgets would choose");
+    html +=
+        Figure(WideAndNarrow(FrontierPlot(run.frontier, kWidePlot),
+                             FrontierPlot(run.frontier, kNarrowPlot)),
+               "Each dot is the plan that a budget of its size would choose, for the same network "
+               "and batch: less memory costs time or exactness. Hover over a dot for its options.");
+  }
+  html += Heading("By layer, at the peak");
   const std::vector<BarRow> rows = LayersAtPeak(plan);
   const std::string label = "Bytes at the peak by layer";
   html += Figure(
@@ -246,6 +256,9 @@ NamedFiles ReportPlots(const RunRecord& run) {
   };
   if (run.savings) {
     files.emplace_back("savings.svg", SavingsPlot(*run.savings, ArenaOf(run), kHalfPlot).File());
+  }
+  if (!run.frontier.empty()) {
+    files.emplace_back("frontier.svg", FrontierPlot(run.frontier, kWidePlot).File());
   }
   for (const NamedChart& named : Charts(run.metrics)) {
     files.emplace_back(named.file, CurvePlot(named.chart, kHalfPlot).File());

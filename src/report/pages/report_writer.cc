@@ -34,6 +34,7 @@ Result<void> WriteReport(const std::string& run_folder, const std::string& page_
                          const std::string& plots_folder, const OpRegistry& ops) {
   THIMBLE_ASSIGN_OR_RETURN(RunRecord run, ReadRunFolder(run_folder));
   run.savings = FindRunSavings(run, ops);
+  run.frontier = FindRunFrontier(run, ops);
   return WriteFiles(page_path, ReportPage(run), plots_folder, ReportPlots(run));
 }
 

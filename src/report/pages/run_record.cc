@@ -11,6 +11,7 @@
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/run_folder/metrics.h"
 #include "thimble/train/run_folder/run_folder.h"
+#include "thimble/train/step_time/op_times_file.h"
 
 namespace thimble {
 namespace {
@@ -45,6 +46,24 @@ auto ReadFile(const std::string& path, int64_t max_bytes, const Parse& parse)
   return value;
 }
 
+struct PlannedRun {
+  ImageClassifier model;
+  ImageCounts counts;
+  TrainConfig plain;
+};
+
+// The run's network; none if its model or data are no longer available, or if this version plans it
+// differently.
+std::optional<PlannedRun> PlanAgain(const RunRecord& run, const OpRegistry& ops) {
+  TrainConfig config;
+  if (!ReadRunConfig(run.folder, config).ok()) return std::nullopt;
+  const auto data = DescribeData(config);
+  if (!data.ok()) return std::nullopt;
+  const auto planned = MakeTrainingProgram(config, data->images, data->counts, ops);
+  if (!planned.ok() || planned->program.arena_bytes != run.program.arena_bytes) return std::nullopt;
+  return PlannedRun{planned->model, data->counts, PlainConfig(CutToData(config, data->counts))};
+}
+
 }  // namespace
 
 Result<RunRecord> ReadRunFolder(const std::string& folder) {
@@ -73,17 +92,23 @@ Result<RunRecord> ReadRunFolder(const std::string& folder) {
 }
 
 std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& ops) {
-  TrainConfig config;
-  if (!ReadRunConfig(run.folder, config).ok()) return std::nullopt;
-  const auto data = DescribeData(config);
-  if (!data.ok()) return std::nullopt;
-  const auto planned = MakeTrainingProgram(config, data->images, data->counts, ops);
-  if (!planned.ok() || planned->program.arena_bytes != run.program.arena_bytes) return std::nullopt;
+  const std::optional<PlannedRun> planned = PlanAgain(run, ops);
+  if (!planned) return std::nullopt;
   // Techniques are applied to the plain plan; the run's own arena is shown next to them.
-  const TrainConfig plain = PlainConfig(CutToData(config, data->counts));
-  auto savings = FindSavings(plain, PlanSizer(planned->model, data->counts, ops));
+  auto savings = FindSavings(planned->plain, PlanSizer(planned->model, planned->counts, ops));
   if (!savings.ok()) return std::nullopt;
   return std::move(savings).value();
+}
+
+std::vector<FrontierPoint> FindRunFrontier(const RunRecord& run, const OpRegistry& ops) {
+  if (!run.summary || run.config.budget_bytes <= 0) return {};
+  const std::optional<PlannedRun> planned = PlanAgain(run, ops);
+  if (!planned) return {};
+  constexpr double kFraction = 0.5;  // few budgets: each takes a second
+  const PlanSizer sizer(planned->model, planned->counts, ops, LoadOpTimes(run.config));
+  auto frontier = FindFrontier(planned->plain, sizer, kFraction);
+  if (!frontier.ok()) return {};
+  return std::move(frontier).value();
 }
 
 }  // namespace thimble

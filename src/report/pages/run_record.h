@@ -3,11 +3,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "thimble/base/result.h"
 #include "thimble/plan/program_record.h"
 #include "thimble/report/pages/metrics_log.h"
 #include "thimble/train/options/config.h"
+#include "thimble/train/planning/frontier.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/run_folder/train_summary.h"
 
@@ -20,6 +22,7 @@ struct RunRecord {
   MetricsLog metrics;                   // empty if nothing was written yet
   std::optional<TrainSummary> summary;  // none until the run ends
   std::optional<Savings> savings;       // see FindRunSavings
+  std::vector<FrontierPoint> frontier;  // see FindRunFrontier
 
   // The plan that trains a full batch, or its first part.
   const PlanRecord& plan() const { return program.plans.front(); }
@@ -32,5 +35,8 @@ Result<RunRecord> ReadRunFolder(const std::string& folder);
 // What techniques save for the run's network, found by planning it again. None if its model or data
 // are no longer available, or if this version plans it differently.
 std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& ops);
+// What other budgets would have chosen, for a finished run that had one; empty for all others,
+// because it takes seconds.
+std::vector<FrontierPoint> FindRunFrontier(const RunRecord& run, const OpRegistry& ops);
 
 }  // namespace thimble

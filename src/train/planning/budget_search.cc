@@ -71,6 +71,8 @@ class BudgetSearch {
         Ask(tried, with);
         THIMBLE_ASSIGN_OR_RETURN(const std::string text, sizer_.ExactnessOf(*lever, with));
         tried.exactness = ClassIn(text);
+        // Small parts cost nothing if the network has no batch norm, for example.
+        if (tried.exactness != Exactness::kLossy) tried.step.lost_points = 0;
         if (!allowed.Permits(*lever, tried.step.value, tried.exactness)) continue;
         // The network may have nothing to make sparse, or kernels too little scratch.
         const bool must_try = !is_known || tried.exactness == Exactness::kSameBits;
@@ -86,13 +88,16 @@ class BudgetSearch {
     return {};
   }
 
-  // The smallest arena with these steps and everything that keeps the same bits.
-  Result<int64_t> Smallest(std::span<const Step> steps) const {
+  // For the smallest arena with these steps and everything that keeps the same bits.
+  TrainConfig SmallestConfig(std::span<const Step> steps) const {
     TrainConfig config = config_;
     config.threads = 1;
     for (const Step& step : steps) Ask(step, config);
     for (const Step& step : same_bits_) Ask(step, config);
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer_.Of(config));
+    return config;
+  }
+  Result<int64_t> Smallest(std::span<const Step> steps) const {
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer_.Of(SmallestConfig(steps)));
     return size.arena_bytes;
   }
   Result<bool> Fit(std::span<const Step> steps) const {
@@ -196,10 +201,14 @@ class BudgetSearch {
     return {};
   }
 
+  static int Threads(const BudgetChoice& choice) {
+    return DeviceOf(choice.config) == DeviceKind::kCpu ? ResolvedThreads(choice.config) : 1;
+  }
+
   // The largest number of threads that fits; if the limit cannot be met with any, the smallest
   // arena.
   Result<PlanSize> FindThreads(std::vector<Step>& used, BudgetChoice& choice) const {
-    const int most = DeviceOf(config_) == DeviceKind::kCpu ? ResolvedThreads(config_) : 1;
+    const int most = Threads(choice);
     for (int threads = most; threads >= 1; --threads) {
       if (threads < most) choice.config.threads = choice.threads = threads;
       THIMBLE_ASSIGN_OR_RETURN(const auto size, SizeWith(choice.config));
@@ -217,17 +226,15 @@ class BudgetSearch {
   Result<void> Describe(const Step& step, BudgetChoice& choice) const {
     const LeverOffer offer{step.lever, step.step.value};
     THIMBLE_ASSIGN_OR_RETURN(std::string exactness, sizer_.ExactnessOf(*step.lever, choice.config));
-    TrainConfig with = choice.config;
-    for (const Step& same : same_bits_) {
-      if (same.lever->within_bytes) Ask(same, with);
-    }
+    // Compared with one thread, as in the search: then most of these plans are known.
+    const TrainConfig with = SmallestConfig(chosen_);
     TrainConfig without = with;
     LeverOffer{step.lever, step.lever->plain}.Ask(without);
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize smallest, sizer_.Of(with));
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize larger, sizer_.Of(without));
     choice.levers.push_back({offer.option(), std::move(exactness), step.step.lost_points,
                              larger.arena_bytes - smallest.arena_bytes,
-                             smallest.step_seconds - larger.step_seconds});
+                             (smallest.step_seconds - larger.step_seconds) / Threads(choice)});
     return {};
   }
 

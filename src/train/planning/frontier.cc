@@ -36,7 +36,8 @@ FrontierPoint PointOf(const BudgetChoice& choice, const PlanSize& size) {
 
 }  // namespace
 
-Result<std::vector<FrontierPoint>> FindFrontier(const TrainConfig& config, const PlanSizer& sizer) {
+Result<std::vector<FrontierPoint>> FindFrontier(const TrainConfig& config, const PlanSizer& sizer,
+                                                double fraction) {
   std::vector<FrontierPoint> points;
   TrainConfig tried = config;
   tried.budget_bytes = 0;
@@ -49,7 +50,8 @@ Result<std::vector<FrontierPoint>> FindFrontier(const TrainConfig& config, const
       THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(choice->config));
       points.push_back(PointOf(*choice, size));
       smallest = choice->smallest_bytes;
-      budget = std::min(size.arena_bytes - 1, budget * 7 / 10);
+      budget = std::min(size.arena_bytes - 1,
+                        static_cast<int64_t>(fraction * static_cast<double>(budget)));
     } else {
       if (choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
       budget = std::exchange(smallest, 0);  // the floor is the last point

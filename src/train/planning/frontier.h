@@ -24,6 +24,8 @@ struct FrontierPoint {
 // The configuration itself, then what budgets choose, each a fraction of the one before. No later
 // point is worse than another in bytes, time and exactness at once, so that with less memory a step
 // takes longer or results are less exact. The configuration's own budget is ignored.
-Result<std::vector<FrontierPoint>> FindFrontier(const TrainConfig& config, const PlanSizer& sizer);
+// Requires 0 < fraction < 1.
+Result<std::vector<FrontierPoint>> FindFrontier(const TrainConfig& config, const PlanSizer& sizer,
+                                                double fraction = 0.7);
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/report/made_frontier.h"
 #include "tests/report/toy_record.h"
 
 namespace thimble {
@@ -96,9 +97,11 @@ TEST(ReportPlots, OnlyWhatThereIs) {
   run.metrics = {};
   run.metrics.loss_scale = {{1, 1024}};
   run.savings = Savings();
+  run.frontier = MadeFrontier();
+  EXPECT_THAT(ReportPage(run), HasSubstr("<h2>What other budgets would choose</h2>"));
   EXPECT_THAT(NamesOf(ReportPlots(run)),
               testing::ElementsAre("memory.svg", "arena_map.svg", "layers.svg", "savings.svg",
-                                   "loss_scale.svg"));
+                                   "frontier.svg", "loss_scale.svg"));
 }
 
 }  // namespace

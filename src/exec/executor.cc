@@ -34,6 +34,7 @@ MemoryNeed HostNeed(const Program& program, DeviceKind kind) {
   need.block_bytes = static_cast<int64_t>(program.residents.end_bytes);
   need.what = "the host's copy of weights and optimizer state";
   need.advice = "try a smaller model";
+  need.budget_helps = false;
   return need;
 }
 

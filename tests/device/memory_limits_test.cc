@@ -73,6 +73,24 @@ TEST_F(MemoryLimitsTest, FreeMemoryAndSwap) {
   EXPECT_FALSE(Find("the machine").counts_mappings);
 }
 
+// A machine that promises no more than it has refuses mappings, whether or not they are touched.
+TEST_F(MemoryLimitsTest, WhatMayStillBePromised) {
+  const std::string name = "the machine (vm.overcommit_memory is 2)";
+  Write("/proc/meminfo", "CommitLimit: 5000 kB\nCommitted_AS: 3000 kB\n");
+  EXPECT_EQ(Find(name).free_bytes, -1);
+  for (const char* usual : {"0\n", "1\n", "many\n", ""}) {
+    Write("/proc/sys/vm/overcommit_memory", usual);
+    EXPECT_EQ(Find(name).free_bytes, -1) << usual;
+  }
+  Write("/proc/sys/vm/overcommit_memory", "2\n");
+  EXPECT_EQ(Find(name).free_bytes, 2000 * 1024);
+  EXPECT_TRUE(Find(name).counts_mappings);
+  Write("/proc/meminfo", "CommitLimit: 5000 kB\nCommitted_AS: 9000 kB\n");
+  EXPECT_EQ(Find(name).free_bytes, 0);
+  Write("/proc/meminfo", "CommitLimit: ? kB\nCommitted_AS: 9000 kB\n");
+  EXPECT_EQ(Find(name).free_bytes, -1);
+}
+
 TEST_F(MemoryLimitsTest, ControlGroupsOfVersion2UpToTheRoot) {
   Write("/proc/self/cgroup", "0::/jobs/7/step\n");
   WriteGroup("/jobs/7/step", "max", 1, 2000);
@@ -85,6 +103,24 @@ TEST_F(MemoryLimitsTest, ControlGroupsOfVersion2UpToTheRoot) {
   EXPECT_EQ(limit.free_bytes, 400 * kMB);
   EXPECT_THAT(limit.detail, HasSubstr("limit 600.00 MB, 200.00 MB in use"));
   EXPECT_EQ(Find("the control group /jobs").free_bytes, 700 * kMB);
+}
+
+// The program's own code is in use, although the system could read it again.
+TEST_F(MemoryLimitsTest, MappedFilesAreHalfInUse) {
+  Write("/proc/self/cgroup", "4:memory:/old\n0::/new\n");
+  WriteGroup("/new", std::to_string(100 * kMB), 30 * kMB, 10 * kMB);
+  const std::string stat = "inactive_file 4000000\nactive_file 6000000\n";
+  const auto free = [&] { return Find("the control group /new").free_bytes; };
+  Write("/sys/fs/cgroup/new/memory.stat", stat + "file_mapped 8000000\n");
+  EXPECT_EQ(free(), 76 * kMB);
+  Write("/sys/fs/cgroup/new/memory.stat", stat + "file_mapped 50000000\n");  // shared memory too
+  EXPECT_EQ(free(), 70 * kMB);
+  const std::string old = "/sys/fs/cgroup/memory/old/memory.";
+  Write(old + "limit_in_bytes", "100000000\n");
+  Write(old + "usage_in_bytes", "30000000\n");
+  Write(old + "stat", stat + "total_inactive_file 5000000\ntotal_active_file 7000000\n" +
+                          "mapped_file 1\ntotal_mapped_file 4000000\n");
+  EXPECT_EQ(Find("the control group /old").free_bytes, 80 * kMB);
 }
 
 TEST_F(MemoryLimitsTest, SwapOfVersion2) {
@@ -132,6 +168,21 @@ TEST_F(MemoryLimitsTest, AGroupThatIsMountedAsTheRoot) {
   EXPECT_EQ(Find("the control group /").free_bytes, 30 * kMB);
 }
 
+// A file that is damaged or missing leaves the limits of the other groups.
+TEST_F(MemoryLimitsTest, OneUnreadableGroupAmongOthers) {
+  Write("/proc/self/cgroup", "0::/a/b/c\n");
+  WriteGroup("/a/b/c", "12 34", 1, 2000);
+  WriteGroup("/a/b", "-1", 1, 2000);
+  WriteGroup("/a", "50000000", 20 * kMB, 1000);
+  EXPECT_EQ(Read().limits.size(), 1U);
+  EXPECT_EQ(Find("the control group /a").free_bytes, 30 * kMB + 1000);
+  // Without its statistics, nothing is known to be cache.
+  std::filesystem::remove(root_ + "/sys/fs/cgroup/a/memory.stat");
+  EXPECT_EQ(Find("the control group /a").free_bytes, 30 * kMB);
+  std::filesystem::remove(root_ + "/sys/fs/cgroup/a/memory.current");
+  EXPECT_TRUE(Read().limits.empty());
+}
+
 TEST_F(MemoryLimitsTest, MoreInUseThanAllowed) {
   Write("/proc/self/cgroup", "0::/a\n");
   WriteGroup("/a", "1000000", 30 * kMB, 1000);
@@ -158,7 +209,8 @@ TEST_F(MemoryLimitsTest, LimitsOfTheProcess) {
 TEST(CheckMemory, TheLastByteDecides) {
   MemoryNeed need = {.block_bytes = 0, .threads = 3, .plan_steps = 100};
   MemoryLimits limits = {{{"the machine", "", 500 * kMB, false}}, 8 << 20};
-  need.block_bytes = 500 * kMB - need.BesideBytes();
+  const int64_t rest = 500 * kMB - need.BesideBytes();
+  need.block_bytes = rest - rest / 512;  // page tables
   EXPECT_TRUE(CheckMemory(need, limits).ok());
   ++need.block_bytes;
   const auto refused = CheckMemory(need, limits);
@@ -182,7 +234,8 @@ TEST(CheckMemory, NamesTheTightestLimitAndWhatHelps) {
                                 {"the control group /a", "limit 60 MB, 20 MB in use", 40 * kMB},
                                 {"the limit on data", "", 200 * kMB, true}},
                                8 << 20};
-  const MemoryNeed need = {.block_bytes = 80 * kMB};
+  MemoryNeed need = {.block_bytes = 80 * kMB};
+  const int64_t rest = 40 * kMB - need.BesideBytes();
   const auto refused = CheckMemory(need, limits);
   ASSERT_FALSE(refused.ok());
   EXPECT_THAT(
@@ -190,9 +243,11 @@ TEST(CheckMemory, NamesTheTightestLimitAndWhatHelps) {
       AllOf(HasSubstr("the arena needs 80.00 MB (80000000 bytes)"),
             HasSubstr("the control group /a allows only 40.00 MB more (limit 60 MB, 20 MB in use)"),
             HasSubstr("--batch"), HasSubstr("--microbatch"), HasSubstr("--recompute"),
-            HasSubstr("--budget " + std::to_string(40 * kMB - need.BesideBytes()))));
+            HasSubstr("--budget " + std::to_string(rest - rest / 512))));
   EXPECT_THAT(DescribeTightest(limits),
               HasSubstr("the control group /a allows only 40.00 MB more"));
+  need.budget_helps = false;
+  EXPECT_THAT(CheckMemory(need, limits).error().message, testing::Not(HasSubstr("--budget")));
 }
 
 TEST(CheckMemory, NoAdviceForABudgetWhereNothingIsLeft) {

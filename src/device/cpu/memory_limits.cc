@@ -18,12 +18,15 @@ constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kKiB = 1024;
 
 // Growth of the process from mapping the arena to its end, without the arena, measured in trainings
-// whose report another process draws: 1.3 MiB with 104 steps of plans (wrn-10-1), 3.1 with 413, 4.4
-// with 629 (wrn-28-2 in parts). The two constants add up to 1.5 to 2.5 MiB more in each case.
+// whose report another process draws. Heap and stacks: 0.2 MiB with 186 steps of plans (wrn-10-1),
+// 0.8 with 1017 (wrn-28-2 in parts), 3.2 with 3863 (wrn-100-1). Code that runs for the first time:
+// 0.8 to 1.1 MiB. The two constants add up to 0.9 to 1.6 MiB more in each case.
 constexpr int64_t kBesideBytes = 2 * kMiB;
-constexpr int64_t kBesideBytesPerStep = 8 * kKiB;
-// Touched bytes of a thread's stack, including the kernel's own data; 27 KiB measured.
-constexpr int64_t kTouchedBytesPerThread = 32 * kKiB;
+constexpr int64_t kBesideBytesPerStep = 1 * kKiB;
+// The kernel's tables have 8 bytes for each page of 4 KiB.
+constexpr int64_t kBytesPerTableByte = 512;
+// Touched bytes of a thread's stack, including the kernel's own data; 35 kB measured.
+constexpr int64_t kTouchedBytesPerThread = 48 * kKiB;
 
 // "Unlimited" in control groups version 1 is a little less than 2^63, far above any real limit.
 constexpr int64_t kNoLimit = int64_t{1} << 62;
@@ -76,6 +79,9 @@ std::string LimitAndUse(int64_t limit_bytes, int64_t used_bytes) {
 struct Machine {
   std::optional<int64_t> available_bytes;
   int64_t free_swap_bytes = 0;
+  // All that may be mapped, and is; only if the system promises no more than it has.
+  std::optional<int64_t> commit_limit_bytes;
+  int64_t committed_bytes = 0;
 };
 
 Machine ReadMachine(const std::string& root) {
@@ -85,19 +91,26 @@ Machine ReadMachine(const std::string& root) {
     machine.available_bytes = *available * kKiB;
   }
   machine.free_swap_bytes = Find(lines, {"SwapFree:"}).value_or(0) * kKiB;
+  constexpr int64_t kNeverOvercommit = 2;
+  const auto commit_limit = Find(lines, {"CommitLimit:"});
+  if (commit_limit && ReadNumber(root + "/proc/sys/vm/overcommit_memory") == kNeverOvercommit) {
+    machine.commit_limit_bytes = *commit_limit * kKiB;
+    machine.committed_bytes = Find(lines, {"Committed_AS:"}).value_or(0) * kKiB;
+  }
   return machine;
 }
 
-// Page cache, which the kernel can drop. Version 1 reports totals that include child groups under
-// other names.
+// Page cache that the kernel can drop without harm. Half of the mapped files count as in use: a
+// training without the pages of its own code would read them again and again. (wrn-28-2 took eight
+// times as long when the group lacked 3 MB of them; the other half is code that only planning
+// needs.) Version 1 reports totals that include child groups, under names of their own.
 int64_t FileCacheBytes(const std::string& folder) {
   const auto lines = ReadWords(folder + "/memory.stat");
-  int64_t sum = 0;
-  for (const char* key : {"inactive_file", "active_file"}) {
-    const auto with_groups_below = Find(lines, {std::string("total_") + key});
-    sum += with_groups_below.value_or(Find(lines, {key}).value_or(0));
-  }
-  return sum;
+  const auto bytes = [&](const std::string& key) {
+    return Find(lines, {"total_" + key}).value_or(Find(lines, {key}).value_or(0));
+  };
+  const int64_t mapped = bytes("mapped_file") + bytes("file_mapped");  // version 1, version 2
+  return std::max<int64_t>(bytes("inactive_file") + bytes("active_file") - mapped / 2, 0);
 }
 
 // One control group of either version; nullopt if it has no limit.
@@ -207,6 +220,11 @@ MemoryLimits ReadMemoryLimits(const std::string& root) {
                      FormatBytes(machine.free_swap_bytes)),
          *machine.available_bytes + machine.free_swap_bytes, false});
   }
+  if (const auto limit = machine.commit_limit_bytes) {
+    result.limits.push_back({"the machine (vm.overcommit_memory is 2)",
+                             LimitAndUse(*limit, machine.committed_bytes),
+                             std::max<int64_t>(*limit - machine.committed_bytes, 0), true});
+  }
   AddControlGroups(root, machine.free_swap_bytes, result.limits);
   AddProcessLimits(root, result);
   return result;
@@ -217,7 +235,8 @@ Result<void> CheckMemory(const MemoryNeed& need, const MemoryLimits& limits) {
     return limit.counts_mappings ? need.BesideAddresses(limits.stack_bytes) : need.BesideBytes();
   };
   const auto left_for_block = [&](const MemoryLimit& limit) {
-    return limit.free_bytes - beside(limit);
+    const int64_t rest = limit.free_bytes - beside(limit);
+    return limit.counts_mappings ? rest : rest - rest / kBytesPerTableByte;
   };
   const auto tightest = std::min_element(limits.limits.begin(), limits.limits.end(),
                                          [&](const MemoryLimit& a, const MemoryLimit& b) {
@@ -230,7 +249,9 @@ Result<void> CheckMemory(const MemoryNeed& need, const MemoryLimits& limits) {
       "{} more ({}); {}{}",
       need.what, FormatBytes(need.block_bytes), need.block_bytes, FormatBytes(beside(*tightest)),
       tightest->name, FormatBytes(tightest->free_bytes), tightest->detail, need.advice,
-      left > 0 ? fmt::format("; thimble plan --budget {} shows what fits", left) : ""));
+      left > 0 && need.budget_helps
+          ? fmt::format("; thimble plan --budget {} shows what fits", left)
+          : ""));
 }
 
 std::string DescribeTightest(const MemoryLimits& limits) {

@@ -16,12 +16,13 @@ namespace thimble {
 
 // The host memory that a program is about to allocate.
 struct MemoryNeed {
-  int64_t block_bytes = 0;  // the arena, or the host's copy for a GPU
-  int threads = 1;          // to be started, including the current one
-  int64_t plan_steps = 0;   // of all plans; each takes memory for addresses, records and plots
+  int64_t block_bytes = 0;         // the arena, or the host's copy for a GPU
+  int threads = 1;                 // to be started, including the current one
+  int64_t plan_steps = 0;          // of all plans; each takes memory for its addresses
   std::string what = "the arena";  // what the block is for
-  // How to reduce it, for the message.
+  // How to reduce it, for the message; and whether a smaller --budget does.
   std::string advice = "try a smaller --batch or, in training, --microbatch or --recompute";
+  bool budget_helps = true;
 
   // Estimated memory needed in addition to the block.
   int64_t BesideBytes() const;
@@ -42,10 +43,11 @@ struct MemoryLimits {
   int64_t stack_bytes = 0;  // of a new thread
 };
 
-// Reads /proc and /sys/fs/cgroup below `root`: free memory and swap, the memory limits of the
-// process's control group and of all above it (version 1 and 2, at the usual places), and the
-// limits on address space and data (ulimit -v, -d). A limit that cannot be read is ignored. The
-// page cache counts as free, because the system can drop it.
+// Reads /proc and /sys/fs/cgroup below `root`: free memory and swap, what the system may still
+// promise where it promises no more than it has, the memory limits of the process's control group
+// and of all above it (version 1 and 2, at the usual places), and the limits on address space and
+// data (ulimit -v, -d). A limit that cannot be read is ignored. The page cache counts as free,
+// because the system can drop it, except for half of the mapped files, such as code.
 MemoryLimits ReadMemoryLimits(const std::string& root = "");
 
 // kFailed if a limit allows less than is needed; the message names the tightest limit and `advice`.

@@ -16,6 +16,7 @@
 #include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_search.h"
 #include "thimble/train/planning/frontier.h"
+#include "thimble/train/planning/planning_memory.h"
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/step_time/op_times_file.h"
@@ -80,6 +81,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   config = CutToData(std::move(config), data.counts);
   const OpRegistry& ops = BuiltinOps();
   THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
+  THIMBLE_TRY(CheckPlanningMemory(model, ops, ReadMemoryLimits()));
   const OpTimes times = LoadOpTimes(config);
   const PlanSizer sizer(model, data.counts, ops, times);
   if (flags.sweep) return RunSweep(flags, config, sizer);

@@ -13,6 +13,7 @@
 #include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_advice.h"
 #include "thimble/train/planning/lever_offer.h"
+#include "thimble/train/planning/planning_memory.h"
 #include "thimble/train/step_time/op_times_file.h"
 
 namespace thimble {
@@ -320,6 +321,7 @@ Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer&
 
 Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
                                          const ImageCounts& counts, const OpRegistry& ops) {
+  THIMBLE_TRY(CheckPlanningMemory(model, ops, ReadMemoryLimits()));
   BudgetedProgram planned;
   const PlanSizer sizer(model, counts, ops, LoadOpTimes(config));
   THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseForBudget(config, sizer));

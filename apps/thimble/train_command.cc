@@ -32,7 +32,9 @@ Result<void> DrawReportElsewhere(const std::string& run_folder) {
   if (constexpr std::string_view kName = "thimble: "; reason.starts_with(kName)) {
     reason.erase(0, kName.size());
   }
-  return Failed(reason.empty() ? "the process that writes it was terminated" : reason);
+  return Failed(reason.empty() ? "the process that writes it was terminated, perhaps for lack of "
+                                 "memory; thimble report writes it later"
+                               : reason);
 }
 
 int RunTrain(const TrainFlags& flags) {

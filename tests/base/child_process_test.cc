@@ -41,6 +41,16 @@ TEST(RunChild, OneThatIsKilledSaysNothing) {
   EXPECT_EQ(output->out, "");
 }
 
+// It waits until the parent has said so, but not forever.
+TEST(RunChild, IsTheFirstToEndWhenMemoryRunsOut) {
+  const auto output =
+      RunChild("/bin/sh", {"-c",
+                           "for i in $(seq 2000); do read -r score < /proc/$$/oom_score_adj; "
+                           "[ $score = 1000 ] && break; sleep 0.001; done; echo $score"});
+  ASSERT_TRUE(output.ok());
+  EXPECT_EQ(output->out, "1000\n");
+}
+
 // Its memory is not counted as that of a child, and signals are unchanged.
 TEST(RunChild, IsForgotten) {
   struct sigaction before {};

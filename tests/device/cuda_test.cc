@@ -201,5 +201,17 @@ TEST_F(CudaDeviceTest, AnArenaThatIsTooLarge) {
   EXPECT_EQ(ReadWord(0), kPaint);
 }
 
+// The driver would give all that is free; recording the second run would then fail.
+TEST_F(CudaAloneDeviceTest, AnArenaThatLeavesNothingForRecordedSteps) {
+  const std::string refusal = OpenDevice(DeviceKind::kCuda, size_t{1} << 50).error().message;
+  const size_t at = refusal.find("where ");
+  ASSERT_NE(at, std::string::npos) << refusal;
+  const size_t free_bytes = std::stoull(refusal.substr(refusal.find('(', at) + 1));
+  constexpr size_t kMiB = 1 << 20;
+  const auto device = OpenDevice(DeviceKind::kCuda, free_bytes / kMiB * kMiB - 8 * kMiB);
+  ASSERT_FALSE(device.ok());
+  EXPECT_THAT(device.error().message, HasSubstr("for recorded steps"));
+}
+
 }  // namespace
 }  // namespace thimble

@@ -86,7 +86,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   const PlanSizer sizer(model, data.counts, ops, times);
   if (flags.sweep) return RunSweep(flags, config, sizer);
   // If nothing fits, the answer shows what was asked for.
-  const auto choice = ChooseForBudget(config, sizer);
+  const auto choice = ChooseOrAdvise(config, sizer);
   if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
   if (choice.ok()) config = choice->config;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,

@@ -12,6 +12,7 @@ struct ReportFlags {
   std::vector<std::string> runs;
   std::string out;
   std::string plots;
+  bool sweep = false;
 };
 
 Result<int> RunReport(const ReportFlags& flags) {
@@ -20,7 +21,8 @@ Result<int> RunReport(const ReportFlags& flags) {
   std::string plots = flags.plots;
   if (page.empty()) page = one ? ReportPath(flags.runs.front()) : "comparison.html";
   if (plots.empty() && one) plots = PlotsFolder(flags.runs.front());
-  THIMBLE_TRY(one ? WriteReport(flags.runs.front(), page, plots, BuiltinOps())
+  if (flags.sweep && !one) return BadInput("--sweep: expected one run");
+  THIMBLE_TRY(one ? WriteReport(flags.runs.front(), page, plots, BuiltinOps(), flags.sweep)
                   : WriteComparison(flags.runs, page, plots));
   Print("{}\n", page);
   if (!plots.empty()) Print("{}/*.svg\n", plots);
@@ -46,6 +48,8 @@ void AddReportCommand(CLI::App& app, int* exit_code) {
           "folder for the plots as SVG files; without it RUN/plots, or none for several runs")
       ->type_name("DIR")
       ->group(option_group::kWhere);
+  command->add_flag("--sweep", flags->sweep,
+                    "add what every budget would choose for this network; takes seconds");
   command->callback([flags, exit_code] {
     const auto result = RunReport(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

@@ -31,10 +31,11 @@ std::string Lament(const Result<void>& written) { return "no report: " + written
 }  // namespace
 
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
-                         const std::string& plots_folder, const OpRegistry& ops) {
+                         const std::string& plots_folder, const OpRegistry& ops,
+                         bool with_frontier) {
   THIMBLE_ASSIGN_OR_RETURN(RunRecord run, ReadRunFolder(run_folder));
   run.savings = FindRunSavings(run, ops);
-  run.frontier = FindRunFrontier(run, ops);
+  if (with_frontier) run.frontier = FindRunFrontier(run, ops);
   return WriteFiles(page_path, ReportPage(run), plots_folder, ReportPlots(run));
 }
 

@@ -18,8 +18,10 @@ inline std::string PlotsFolder(const std::string& run_folder) { return run_folde
 
 // Writes the report of a run folder: a page, and plots as SVG files in a folder that is created if
 // missing. kBadInput if the run cannot be read, kFailed if the report cannot be written.
+// `with_frontier`: also what other budgets would choose, which takes seconds.
 Result<void> WriteReport(const std::string& run_folder, const std::string& page_path,
-                         const std::string& plots_folder, const OpRegistry& ops);
+                         const std::string& plots_folder, const OpRegistry& ops,
+                         bool with_frontier = false);
 
 // The same for a comparison of several runs. With an empty `plots_folder` no plots are written.
 Result<void> WriteComparison(const std::vector<std::string>& run_folders,

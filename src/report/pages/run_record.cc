@@ -101,7 +101,6 @@ std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& op
 }
 
 std::vector<FrontierPoint> FindRunFrontier(const RunRecord& run, const OpRegistry& ops) {
-  if (!run.summary || run.config.budget_bytes <= 0) return {};
   const std::optional<PlannedRun> planned = PlanAgain(run, ops);
   if (!planned) return {};
   constexpr double kFraction = 0.5;  // few budgets: each takes a second

@@ -35,8 +35,7 @@ Result<RunRecord> ReadRunFolder(const std::string& folder);
 // What techniques save for the run's network, found by planning it again. None if its model or data
 // are no longer available, or if this version plans it differently.
 std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& ops);
-// What other budgets would have chosen, for a finished run that had one; empty for all others,
-// because it takes seconds.
+// What other budgets would choose for it. Takes seconds. Empty if there are no savings either.
 std::vector<FrontierPoint> FindRunFrontier(const RunRecord& run, const OpRegistry& ops);
 
 }  // namespace thimble

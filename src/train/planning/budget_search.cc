@@ -241,19 +241,11 @@ class BudgetSearch {
 
   Result<BudgetChoice> DoesNotFitAtAll() const {
     THIMBLE_ASSIGN_OR_RETURN(const int64_t smallest, Smallest(changing_));
-    std::string text = fmt::format(
+    return DoesNotFit(fmt::format(
         "does not fit: the smallest arena with what is allowed has {} ({} bytes), the budget of {} "
         "is exceeded by {}",
         FormatBytes(smallest), smallest, FormatBytes(config_.budget_bytes),
-        FormatBytes(smallest - config_.budget_bytes));
-    TrainConfig free = config_;
-    free.allow = Name(Exactness::kLossy);
-    if (config_.allow == free.allow) return DoesNotFit(text);
-    if (const auto choice = ChooseForBudget(free, sizer_); choice.ok()) {
-      text += fmt::format("; --allow {} would choose {} ({})", free.allow, choice->options(),
-                          FormatBytes(choice->arena_bytes));
-    }
-    return DoesNotFit(text);
+        FormatBytes(smallest - config_.budget_bytes)));
   }
 
   const TrainConfig& config_;
@@ -319,12 +311,25 @@ Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer&
   return BudgetSearch(config, sizer).Run(allowed);
 }
 
+Result<BudgetChoice> ChooseOrAdvise(const TrainConfig& config, const PlanSizer& sizer) {
+  Result<BudgetChoice> choice = ChooseForBudget(config, sizer);
+  TrainConfig free = config;
+  free.allow = Name(Exactness::kLossy);
+  if (choice.ok() || choice.error().kind != ErrorKind::kDoesNotFit || config.allow == free.allow) {
+    return choice;
+  }
+  const Result<BudgetChoice> freely = ChooseForBudget(free, sizer);
+  if (!freely.ok()) return choice;
+  return DoesNotFit(fmt::format("{}; --allow {} would choose {} ({})", choice.error().message,
+                                free.allow, freely->options(), FormatBytes(freely->arena_bytes)));
+}
+
 Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
                                          const ImageCounts& counts, const OpRegistry& ops) {
   THIMBLE_TRY(CheckPlanningMemory(model, ops, ReadMemoryLimits()));
   BudgetedProgram planned;
   const PlanSizer sizer(model, counts, ops, LoadOpTimes(config));
-  THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseForBudget(config, sizer));
+  THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseOrAdvise(config, sizer));
   THIMBLE_ASSIGN_OR_RETURN(planned.program,
                            MakeTrainingProgram(planned.choice.config, model, counts, ops));
   THIMBLE_TRY(CheckTrainingBudget(planned.choice.config, planned.program, counts, ops));

@@ -52,9 +52,11 @@ struct BudgetChoice {
 std::string ToString(const BudgetChoice& choice);
 
 // Levers that are not at their plain value keep their values. If the configuration fits, has no
-// budget or allows nothing, it is returned as it is. kDoesNotFit, with the smallest arena found and
-// what would allow a smaller one, if nothing fits.
+// budget or allows nothing, it is returned as it is. kDoesNotFit, with the smallest arena found, if
+// nothing fits.
 Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer);
+// The same; if nothing fits, the error also has what a wider --allow would choose.
+Result<BudgetChoice> ChooseOrAdvise(const TrainConfig& config, const PlanSizer& sizer);
 
 struct BudgetedProgram {
   TrainingProgram program = {};

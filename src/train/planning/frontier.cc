@@ -42,20 +42,19 @@ Result<std::vector<FrontierPoint>> FindFrontier(const TrainConfig& config, const
   TrainConfig tried = config;
   tried.budget_bytes = 0;
   THIMBLE_ASSIGN_OR_RETURN(const PlanSize plain, sizer.Of(tried));
-  int64_t smallest = 0;  // without changing more than the last point does
   for (int64_t budget = plain.arena_bytes; budget > 0;) {
     tried.budget_bytes = budget;
     const Result<BudgetChoice> choice = ChooseForBudget(tried, sizer);
-    if (choice.ok()) {
-      THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(choice->config));
-      points.push_back(PointOf(*choice, size));
-      smallest = choice->smallest_bytes;
-      budget = std::min(size.arena_bytes - 1,
-                        static_cast<int64_t>(fraction * static_cast<double>(budget)));
-    } else {
-      if (choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
-      budget = std::exchange(smallest, 0);  // the floor is the last point
-      if (!points.empty() && budget >= points.back().arena_bytes) budget = 0;
+    if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
+    if (!choice.ok()) break;
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer.Of(choice->config));
+    points.push_back(PointOf(*choice, size));
+    budget = std::min(size.arena_bytes - 1,
+                      static_cast<int64_t>(fraction * static_cast<double>(budget)));
+    // The last point is the floor.
+    const bool is_last = !choice->levers.empty() && choice->beyond.empty();
+    if (is_last && budget < choice->smallest_bytes) {
+      budget = choice->smallest_bytes < size.arena_bytes ? choice->smallest_bytes : 0;
     }
   }
   std::vector<FrontierPoint> frontier;

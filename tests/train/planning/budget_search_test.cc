@@ -24,7 +24,7 @@ class BudgetSearchTest : public testing::Test {
     TrainConfig config = config_;
     config.budget_bytes = budget_bytes;
     config.allow = allow;
-    return ChooseForBudget(config, sizer_);
+    return ChooseOrAdvise(config, sizer_);
   }
   int64_t ArenaOf(const TrainConfig& config) const {
     EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config).error().message;

@@ -32,6 +32,12 @@ class FrontierDrawing {
     frame_.x_low = std::log10(static_cast<double>(points.back().arena_bytes) / 1.2);
     frame_.x_high = std::log10(static_cast<double>(points.front().arena_bytes) * 1.2);
     frame_.y_high = 0;
+    double longest = 0;
+    for (const FrontierPoint& point : points) longest = std::max(longest, point.step_seconds);
+    if (timed_) {
+      unit_ = longest > 2 ? "s per step" : "ms per step";
+      per_unit_ = longest > 2 ? 1 : 1e3;
+    }
     for (const FrontierPoint& point : points) {
       frame_.y_high = std::max(frame_.y_high, 1.1 * ValueOf(point));
     }
@@ -44,9 +50,10 @@ class FrontierDrawing {
   }
 
  private:
-  // Milliseconds or GFLOP.
+  // In the unit of the axis.
   double ValueOf(const FrontierPoint& point) const {
-    return timed_ ? 1e3 * point.step_seconds : static_cast<double>(point.step_flops) / 1e9;
+    const double value = timed_ ? point.step_seconds : static_cast<double>(point.step_flops);
+    return value * per_unit_;
   }
   double XOf(const FrontierPoint& point) const {
     return frame_.X(std::log10(static_cast<double>(point.arena_bytes)));
@@ -54,7 +61,7 @@ class FrontierDrawing {
 
   void DrawAxes() {
     DrawYTicks(svg_, frame_, RoundTicks(frame_.y_low, frame_.y_high, 5));
-    svg_.Text(0, 10, timed_ ? "ms per step" : "GFLOP per step", "muted");
+    svg_.Text(0, 10, unit_ + "; numbers at dots: expected points of accuracy", "muted");
     for (const double bytes : LogTicks(std::pow(10, frame_.x_low), std::pow(10, frame_.x_high))) {
       const double x = frame_.X(std::log10(bytes));
       svg_.Line(x, frame_.bottom(), x, frame_.bottom() + 4, "axis");
@@ -80,6 +87,11 @@ class FrontierDrawing {
       svg_.Line(XOf(larger), frame_.Y(ValueOf(larger)), x, y, LineClass(ColourOf(point)));
     }
     svg_.Circle(x, y, kDot, InkClass(ColourOf(point)));
+    if (point.lost_points > 0 &&
+        (index == 0 || point.lost_points > points_[index - 1].lost_points)) {
+      svg_.Text(x, y - 2 * kDot, fmt::format("-{:.2g}", point.lost_points), "muted",
+                Anchor::kMiddle);
+    }
     svg_.Mark({x - 2 * kDot, y - 2 * kDot, 4 * kDot, 4 * kDot}, "hit", TitleOf(point));
   }
 
@@ -93,6 +105,8 @@ class FrontierDrawing {
 
   const std::vector<FrontierPoint>& points_;
   bool timed_;
+  std::string unit_ = "GFLOP per step";
+  double per_unit_ = 1e-9;
   Svg svg_;
   Frame frame_;
 };

@@ -18,7 +18,8 @@ TEST(FrontierPlot, HasADotAndATitleForEachPoint) {
   EXPECT_THAT(svg, HasSubstr("4,000,000 bytes\n1.25 s per step\nlossy, -0.30 points\n"
                              "--precision fp16 --sparsity 0.7</title>"));
   EXPECT_THAT(svg, HasSubstr("400,000,000 bytes\n500 ms per step\nsame-bits\nplain</title>"));
-  EXPECT_THAT(svg, HasSubstr(">ms per step</text>"));
+  EXPECT_THAT(svg, HasSubstr(">ms per step; numbers at dots"));
+  EXPECT_THAT(svg, HasSubstr(">-0.3</text>"));
   EXPECT_THAT(svg, HasSubstr(">10.00 MB</text>"));
 }
 
@@ -26,7 +27,7 @@ TEST(FrontierPlot, DrawsArithmeticWhereTimesAreUnknown) {
   std::vector<FrontierPoint> points = MadeFrontier();
   for (FrontierPoint& point : points) point.step_seconds = 0;
   const std::string svg = FrontierPlot(points, 640).Inline();
-  EXPECT_THAT(svg, HasSubstr(">GFLOP per step</text>"));
+  EXPECT_THAT(svg, HasSubstr(">GFLOP per step; numbers at dots"));
   EXPECT_THAT(svg, HasSubstr("1.50 GFLOP per step"));
 }
 

@@ -50,12 +50,11 @@ Result<int> RunSweep(const PlanFlags& flags, const TrainConfig& config, const Pl
 // --csv does not have either.
 Result<PlanAnswer> Answer(const PlanFlags& flags, const TrainConfig& config,
                           const TrainingProgram& planned, std::optional<BudgetChoice> choice,
-                          const ImageCounts& counts, const OpRegistry& ops) {
+                          const PlanSizer& sizer) {
   PlanAnswer answer{.model = config.model,
                     .batch = planned.batch,
                     .budget_bytes = config.budget_bytes,
                     .record = {}};
-  const PlanSizer sizer(planned.model, counts, ops);
   answer.choice = std::move(choice);
   const bool with_savings = !answer.choice && !flags.csv;
   if (with_savings) {
@@ -65,8 +64,9 @@ Result<PlanAnswer> Answer(const PlanFlags& flags, const TrainConfig& config,
     THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, sizer));
   }
   answer.plain = IsPlain(config);
-  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes, PlainArenaBytes(config, planned, counts, ops));
-  answer.record = RecordOf(planned, ops, answer.plain_arena_bytes);
+  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes,
+                           PlainArenaBytes(config, planned, sizer.counts(), sizer.ops()));
+  answer.record = RecordOf(planned, sizer.ops(), answer.plain_arena_bytes);
   if (!answer.fits()) {
     THIMBLE_ASSIGN_OR_RETURN(answer.advice, AdviseTraining(config, sizer));
   }
@@ -94,7 +94,7 @@ Result<int> RunPlan(const PlanFlags& flags) {
   std::optional<BudgetChoice> chosen;
   if (choice.ok() && !choice->levers.empty()) chosen = *choice;
   THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer,
-                           Answer(flags, config, planned, std::move(chosen), data.counts, ops));
+                           Answer(flags, config, planned, std::move(chosen), sizer));
   answer.step_seconds = StepSeconds(planned.program, ops, times);
   answer.with_layers = flags.layers;
   Print("{}", flags.json  ? ToJson(answer)
@@ -117,12 +117,14 @@ void AddPlanCommand(CLI::App& app, int* exit_code) {
   flags->config.AddTo(*command);
   command->add_flag("--layers", flags->layers, "add a table with one row per layer");
   CLI::Option* json = command->add_flag("--json", flags->json, "print one JSON object");
-  command
-      ->add_flag("--csv", flags->csv,
-                 "print categories as comma-separated values; with --layers, the layers")
-      ->excludes(json);
+  CLI::Option* csv =
+      command
+          ->add_flag("--csv", flags->csv,
+                     "print categories as comma-separated values; with --layers, the layers")
+          ->excludes(json);
   CLI::Option* sweep = command->add_flag(
       "--sweep", flags->sweep, "show what every budget would choose, from the plain plan down");
+  sweep->excludes(csv);
   command->add_option("--plot", flags->plot, "draw the sweep to this SVG file")
       ->needs(sweep)
       ->type_name("FILE")

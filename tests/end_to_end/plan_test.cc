@@ -58,6 +58,7 @@ TEST_F(PlanEndToEnd, SweepsFromThePlainPlanToTheFloor) {
   EXPECT_EQ(json["points"][0]["arena_bytes"], json["plain_arena_bytes"]);
   EXPECT_THAT(Content(At("sweep.svg")), HasSubstr("</svg>"));
   ExpectRefusal("plan --model wrn-10-1 --plot @/other.svg", 2, "--sweep");
+  ExpectRefusal("plan --model wrn-10-1 --csv --sweep", 2, "--csv");
 }
 
 TEST_F(PlanEndToEnd, OverBudget) {

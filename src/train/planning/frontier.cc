@@ -1,7 +1,6 @@
 #include "thimble/train/planning/frontier.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "thimble/plan/pass.h"

@@ -58,7 +58,7 @@ TEST(Calibrate, MeasuresEveryKindOfCall) {
   EXPECT_GT(StepSeconds(program->program, BuiltinOps(), *times), 0);
 }
 
-TEST(Calibrate, NetworksCanBePlanned) {
+TEST(Calibrate, NetworksHaveValidOptions) {
   for (const DeviceKind device : {DeviceKind::kCpu, DeviceKind::kCuda}) {
     for (const MeasuredNetwork& network : NetworksToMeasure(device)) {
       TrainConfig config;

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "thimble/tensor/packed.h"
+
 namespace thimble {
 namespace {
 

@@ -41,8 +41,8 @@ std::string PeakText(const PlanRecord& plan, const MemoryAccount& account) {
       std::max_element(account.at_peak.begin(), account.at_peak.end()) - account.at_peak.begin());
   const double share =
       static_cast<double>(account.at_peak[most]) / static_cast<double>(plan.arena_bytes);
-  std::string text = fmt::format("{}{}: {:.1f} % of the arena\n", Name(static_cast<Category>(most)),
-                                 share > 0.5 ? " dominate" : " are the largest part", 100 * share);
+  std::string text = fmt::format("largest category: {}, {:.1f} % of the arena\n",
+                                 Name(static_cast<Category>(most)), 100 * share);
   if (account.peak_step < plan.steps.size()) {
     const StepRecord& step = plan.steps[account.peak_step];
     text += fmt::format("the peak is at step {} (of 0 to {}): {} of {}, {}\n", account.peak_step,

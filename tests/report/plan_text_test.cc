@@ -38,7 +38,7 @@ TEST_F(PlanTextTest, ShowsWhereTheMemoryGoes) {
        {"model", "gradients", "optimizer", "activations", "transient", "data", "gaps", "arena"}) {
     EXPECT_THAT(text, HasSubstr(std::string("\n") + category + " ")) << category;
   }
-  EXPECT_THAT(text, HasSubstr("\nactivations dominate: 70.7 % of the arena\n"));
+  EXPECT_THAT(text, HasSubstr("\nlargest category: activations, 70.7 % of the arena\n"));
   EXPECT_THAT(text, HasSubstr("allocated, once: 3,223,936 bytes"));
   EXPECT_THAT(text, HasSubstr("no optional technique: 2.00x this arena"));
   EXPECT_THAT(text, HasSubstr("304.38 MFLOP"));

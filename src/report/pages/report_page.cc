@@ -69,11 +69,15 @@ std::string Top(const RunRecord& run) {
   std::string html =
       fmt::format("<header>\n<h1>{}</h1>\n", Escaped(run.config.model + " on " + run.config.data));
   std::string where = fmt::format("{} · {}", BatchText(run.config), run.plan().device);
+  const auto precision = run.config.levers.find("precision");
+  if (precision != run.config.levers.end()) {
+    where += fmt::format(" · numbers in {}", precision->second);
+  }
   if (run.summary) {
     if (!run.summary->device_name.empty() && run.summary->device_name != run.summary->device) {
       where += fmt::format(" ({})", run.summary->device_name);
     }
-    where += fmt::format(" · {}", run.summary->math);
+    where += fmt::format(" · products in {}", run.summary->math);
   }
   html += Paragraph(fmt::format("{} · run {}", where, RunName(run.folder)), "muted");
   html += Paragraph(ResultText(run), "lead") + "</header>\n";
@@ -131,8 +135,8 @@ std::string WhereSection(const RunRecord& run) {
   if (!run.frontier.empty()) {
     html += Heading("What other budgets would choose");
     html +=
-        Figure(WideAndNarrow(FrontierPlot(run.frontier, kWidePlot),
-                             FrontierPlot(run.frontier, kNarrowPlot)),
+        Figure(WideAndNarrow(FrontierPlot(run.frontier, kWidePlot, ArenaOf(run)),
+                             FrontierPlot(run.frontier, kNarrowPlot, ArenaOf(run))),
                "Each dot is the plan that a budget of its size would choose, for the same network "
                "and batch: less memory costs time or exactness. Hover over a dot for its options.");
   }
@@ -258,7 +262,7 @@ NamedFiles ReportPlots(const RunRecord& run) {
     files.emplace_back("savings.svg", SavingsPlot(*run.savings, ArenaOf(run), kHalfPlot).File());
   }
   if (!run.frontier.empty()) {
-    files.emplace_back("frontier.svg", FrontierPlot(run.frontier, kWidePlot).File());
+    files.emplace_back("frontier.svg", FrontierPlot(run.frontier, kWidePlot, ArenaOf(run)).File());
   }
   for (const NamedChart& named : Charts(run.metrics)) {
     files.emplace_back(named.file, CurvePlot(named.chart, kHalfPlot).File());

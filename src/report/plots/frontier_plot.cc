@@ -24,8 +24,9 @@ size_t ColourOf(const FrontierPoint& point) {
 
 class FrontierDrawing {
  public:
-  FrontierDrawing(const std::vector<FrontierPoint>& points, double width)
+  FrontierDrawing(const std::vector<FrontierPoint>& points, double width, int64_t run_bytes)
       : points_(points),
+        run_bytes_(run_bytes),
         timed_(points.front().step_seconds > 0),
         svg_(width, kHeight, "Time of a step over bytes of memory") {
     frame_.area = {44, 40, width - 44 - 8, kHeight - 40 - 40};
@@ -45,6 +46,7 @@ class FrontierDrawing {
 
   Svg Draw() {
     DrawAxes();
+    if (run_bytes_ > 0) DrawRun();
     for (size_t i = 0; i < points_.size(); ++i) DrawPoint(i);
     return std::move(svg_);
   }
@@ -55,9 +57,7 @@ class FrontierDrawing {
     const double value = timed_ ? point.step_seconds : static_cast<double>(point.step_flops);
     return value * per_unit_;
   }
-  double XOf(const FrontierPoint& point) const {
-    return frame_.X(std::log10(static_cast<double>(point.arena_bytes)));
-  }
+  double XOf(int64_t bytes) const { return frame_.X(std::log10(static_cast<double>(bytes))); }
 
   void DrawAxes() {
     DrawYTicks(svg_, frame_, RoundTicks(frame_.y_low, frame_.y_high, 5));
@@ -78,13 +78,20 @@ class FrontierDrawing {
     }
   }
 
+  void DrawRun() {
+    const double x = XOf(run_bytes_);
+    svg_.Line(x, frame_.area.y, x, frame_.bottom(), "guide");
+    svg_.Text(x + 4, frame_.area.y + 10, "this run", "muted");
+  }
+
   void DrawPoint(size_t index) {
     const FrontierPoint& point = points_[index];
-    const double x = XOf(point);
+    const double x = XOf(point.arena_bytes);
     const double y = frame_.Y(ValueOf(point));
     if (index > 0) {
       const FrontierPoint& larger = points_[index - 1];
-      svg_.Line(XOf(larger), frame_.Y(ValueOf(larger)), x, y, LineClass(ColourOf(point)));
+      svg_.Line(XOf(larger.arena_bytes), frame_.Y(ValueOf(larger)), x, y,
+                LineClass(ColourOf(point)));
     }
     svg_.Circle(x, y, kDot, InkClass(ColourOf(point)));
     if (point.lost_points > 0 &&
@@ -104,6 +111,7 @@ class FrontierDrawing {
   }
 
   const std::vector<FrontierPoint>& points_;
+  int64_t run_bytes_;
   bool timed_;
   std::string unit_ = "GFLOP per step";
   double per_unit_ = 1e-9;
@@ -113,8 +121,8 @@ class FrontierDrawing {
 
 }  // namespace
 
-Svg FrontierPlot(const std::vector<FrontierPoint>& points, double width) {
-  return FrontierDrawing(points, width).Draw();
+Svg FrontierPlot(const std::vector<FrontierPoint>& points, double width, int64_t run_bytes) {
+  return FrontierDrawing(points, width, run_bytes).Draw();
 }
 
 }  // namespace thimble

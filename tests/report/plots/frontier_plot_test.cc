@@ -31,6 +31,11 @@ TEST(FrontierPlot, DrawsArithmeticWhereTimesAreUnknown) {
   EXPECT_THAT(svg, HasSubstr("1.50 GFLOP per step"));
 }
 
+TEST(FrontierPlot, ShowsWhereARunIs) {
+  EXPECT_THAT(FrontierPlot(MadeFrontier(), 640, 5'000'000).Inline(), HasSubstr(">this run</text>"));
+  EXPECT_EQ(CountOf(FrontierPlot(MadeFrontier(), 640).Inline(), "this run"), 0U);
+}
+
 TEST(FrontierPlot, OnePointIsEnough) {
   const std::vector<FrontierPoint> point = {MadeFrontier().front()};
   EXPECT_EQ(CountOf(FrontierPlot(point, 320).Inline(), "<title>"), 1U);

@@ -32,10 +32,13 @@ struct Packing {
 };
 
 // Packs repeatedly; its buffers are kept between calls.
+//
+// Most items live briefly. Time is divided into stretches, each with a list of the placed items
+// that are alive in it: an item that lives in one or few of them is compared with those alone.
 class ItemPacker {
  public:
   // `items` must outlive the packer.
-  explicit ItemPacker(std::span<const PackItem> items) : items_(items) {}
+  explicit ItemPacker(std::span<const PackItem> items);
 
   // Packs all items in this order, a permutation of their indices. Returns false, with `packing`
   // incomplete, as soon as the peak exceeds the limit. With either fit every address below the peak
@@ -51,10 +54,12 @@ class ItemPacker {
 
   size_t LowestPlace(const PackItem& item) const;
   size_t TightestPlace(const PackItem& item) const;
-  void Insert(const PackItem& item, size_t offset);
+  void Insert(uint32_t index, size_t offset);
 
   std::span<const PackItem> items_;
-  std::vector<Placed> placed_;  // by offset
+  std::vector<std::vector<Placed>> stretches_;  // what lives in each, by offset
+  std::vector<uint32_t> placed_;                // all placed items, by offset
+  std::vector<size_t> offsets_;                 // by item, of those placed
 };
 
 inline constexpr size_t kNoLimit = std::numeric_limits<size_t>::max();

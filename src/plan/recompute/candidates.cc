@@ -1,9 +1,13 @@
 #include "thimble/plan/recompute/candidates.h"
 
 #include <algorithm>
+#include <future>
 #include <limits>
+#include <memory>
+#include <thread>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/start_thread.h"
 #include "thimble/plan/order/find_orders.h"
 #include "thimble/plan/order/late_order.h"
 #include "thimble/plan/passes/in_place.h"
@@ -79,32 +83,63 @@ std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& op
   return drafts;
 }
 
-Result<void> Candidates::Add(const PlanDraft& draft) {
-  THIMBLE_ASSIGN_OR_RETURN(Chain chain, MakeChain(draft, ops_, options_));
-  const Source& source = sources_.emplace_back(Source{draft, std::move(chain)});
-  const OptimalSchedules optimal(draft.graph, ops_, source.chain);
-  const std::vector<TradeOff> tradeoffs = optimal.tradeoffs();
-  const size_t count = std::min(tradeoffs.size(), kMaxCandidates);
-  for (size_t k = 0; k < count; ++k) {
-    const size_t index = count == 1 ? 0 : k * (tradeoffs.size() - 1) / (count - 1);
-    candidates_.push_back({&source, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes),
-                           tradeoffs[index].bytes});
+Result<void> Candidates::Add(std::span<const PlanDraft> drafts) {
+  const size_t first = sources_.size();
+  bool is_long = false;
+  for (const PlanDraft& draft : drafts) {
+    THIMBLE_ASSIGN_OR_RETURN(Chain chain, MakeChain(draft, ops_, options_));
+    is_long |= chain.num_stages > OptimalSchedules::kLongChain;
+    sources_.push_back({draft, std::move(chain)});
   }
-  AddNamed(source, {.kind = RecomputeKind::kNone});
-  AddNamed(source, {.kind = RecomputeKind::kCheap});
-  AddNamed(source, {.kind = RecomputeKind::kSqrt});
-  for (size_t stride = 1; stride <= kMaxBlockStride; ++stride) {
-    AddNamed(source, {.kind = RecomputeKind::kBlocks, .stride = stride});
+  // Exceptions, such as too little memory, are thrown where the results are read.
+  std::vector<std::future<std::vector<Candidate>>> found;
+  std::vector<std::thread> threads;
+  for (size_t i = first; i < sources_.size(); ++i) {
+    auto task = std::make_shared<std::packaged_task<std::vector<Candidate>()>>(
+        [this, i] { return Search(sources_[i]); });
+    found.push_back(task->get_future());
+    // The last one runs here, and so do all if there are no more threads to have.
+    auto started = is_long && i + 1 < sources_.size()
+                       ? StartThread("a thread for planning", "", [task] { (*task)(); })
+                       : Result<std::thread>(Failed(""));
+    if (started.ok()) {
+      threads.push_back(std::move(started).value());
+    } else {
+      (*task)();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (auto& of_draft : found) {
+    for (Candidate& candidate : of_draft.get()) candidates_.push_back(std::move(candidate));
   }
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Candidate& a, const Candidate& b) { return a.work < b.work; });
   return {};
 }
 
-void Candidates::AddNamed(const Source& source, const RecomputeSpec& spec) {
+std::vector<Candidates::Candidate> Candidates::Search(const Source& source) const {
+  std::vector<Candidate> found;
+  const OptimalSchedules optimal(source.draft.graph, ops_, source.chain);
+  const std::vector<TradeOff> tradeoffs = optimal.tradeoffs();
+  const size_t count = std::min(tradeoffs.size(), kMaxCandidates);
+  for (size_t k = 0; k < count; ++k) {
+    const size_t index = count == 1 ? 0 : k * (tradeoffs.size() - 1) / (count - 1);
+    found.push_back({&source, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes),
+                     tradeoffs[index].bytes});
+  }
+  found.push_back(Named(source, {.kind = RecomputeKind::kNone}));
+  found.push_back(Named(source, {.kind = RecomputeKind::kCheap}));
+  found.push_back(Named(source, {.kind = RecomputeKind::kSqrt}));
+  for (size_t stride = 1; stride <= kMaxBlockStride; ++stride) {
+    found.push_back(Named(source, {.kind = RecomputeKind::kBlocks, .stride = stride}));
+  }
+  return found;
+}
+
+Candidates::Candidate Candidates::Named(const Source& source, const RecomputeSpec& spec) const {
   RebuildSchedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
   const double work = RerunWork(source.chain, schedule);
-  candidates_.push_back({&source, work, std::move(schedule)});
+  return {&source, work, std::move(schedule)};
 }
 
 PlanDraft Candidates::Apply(const Candidate& candidate) const {

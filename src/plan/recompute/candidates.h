@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <deque>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "thimble/plan/draft.h"
@@ -30,8 +31,9 @@ class Candidates {
   // The arguments must outlive this.
   Candidates(const OpRegistry& ops, const PlanOptions& options) : ops_(ops), options_(options) {}
 
-  // Adds the optimal and the named schedules of this draft, which must outlive this.
-  Result<void> Add(const PlanDraft& draft);
+  // Adds the optimal and the named schedules of these drafts, which must outlive this. Drafts with
+  // long chains are searched at the same time.
+  Result<void> Add(std::span<const PlanDraft> drafts);
 
   // The candidate with the least work whose arena is within the limit; none if nothing fits.
   std::optional<PlanDraft> LeastWorkWithin(size_t limit_bytes);
@@ -52,7 +54,8 @@ class Candidates {
     std::optional<size_t> placed_bytes = {};
   };
 
-  void AddNamed(const Source& source, const RecomputeSpec& spec);
+  std::vector<Candidate> Search(const Source& source) const;
+  Candidate Named(const Source& source, const RecomputeSpec& spec) const;
   PlanDraft Apply(const Candidate& candidate) const;
   size_t LiveBytes(Candidate& candidate) const;
   size_t PlacedBytes(Candidate& candidate) const;

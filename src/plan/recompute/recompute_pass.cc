@@ -33,7 +33,7 @@ Result<PlanDraft> ApplyNamed(const std::vector<PlanDraft>& drafts, const OpRegis
 Result<PlanDraft> ChooseOptimal(const std::vector<PlanDraft>& drafts, const OpRegistry& ops,
                                 const PlanOptions& options) {
   Candidates candidates(ops, options);
-  for (const PlanDraft& draft : drafts) THIMBLE_TRY(candidates.Add(draft));
+  THIMBLE_TRY(candidates.Add(drafts));
   const size_t limit_bytes = options.recompute.limit_bytes;
   if (limit_bytes > 0) {
     if (std::optional<PlanDraft> chosen = candidates.LeastWorkWithin(limit_bytes)) {

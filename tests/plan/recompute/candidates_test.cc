@@ -32,7 +32,7 @@ TEST(Candidates, ALowerLimitNeverGivesALargerArenaOrLessWork) {
   for (uint32_t seed = 0; seed < 6; ++seed) {
     const PlanDraft draft = RandomDraft(seed);
     Candidates candidates(BuiltinOps(), kNoOptions);
-    ASSERT_TRUE(candidates.Add(draft).ok());
+    ASSERT_TRUE(candidates.Add(std::span(&draft, 1)).ok());
     const size_t plain = PlacedArenaBytes(draft, BuiltinOps(), {});
     const size_t smallest = PlacedArenaBytes(candidates.Smallest(), BuiltinOps(), {});
     size_t arena_before = SIZE_MAX;
@@ -61,7 +61,7 @@ TEST(Candidates, AreNeverWorseThanANamedStrategy) {
     const PlanDraft draft = RandomDraft(seed);
     const Chain chain = MakeChain(draft, BuiltinOps(), {}).value();
     Candidates candidates(BuiltinOps(), kNoOptions);
-    ASSERT_TRUE(candidates.Add(draft).ok());
+    ASSERT_TRUE(candidates.Add(std::span(&draft, 1)).ok());
     for (const char* name :
          {"none", "cheap", "sqrt", "blocks", "blocks:2", "blocks:3", "blocks:7"}) {
       const RecomputeSpec spec = ParseRecompute(name).value();

@@ -1,0 +1,20 @@
+// Kernels of layer_norm and layer_norm_grad, limited by memory bandwidth: a row is read from memory
+// once and stays in the first-level cache for the other passes over it.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct LayerNormCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+
+struct LayerNormGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

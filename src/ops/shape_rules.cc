@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "thimble/ops/update_rounding.h"
+
 namespace thimble {
 
 Result<void> RequireShape(std::string_view port, const Shape& actual, const Shape& expected) {
@@ -30,6 +32,23 @@ ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs) 
         }
         return std::vector<Shape>(num_outputs, call.inputs[0]);
       };
+}
+
+OpDef& AddRoundingAttributes(OpDef& op) {
+  return op.Attribute("stochastic", int64_t{0})
+      .Attribute("seed", int64_t{0})
+      .Attribute("stream", int64_t{0});
+}
+
+Result<void> CheckRounding(const Attributes& attributes, bool has_update) {
+  if (RoundsAtRandom(attributes) && !has_update) {
+    return BadInput("stochastic rounding needs the number of the update");
+  }
+  const int64_t stream = attributes.Int("stream");
+  if (stream < 0 || stream > UINT32_MAX) {
+    return BadInput(fmt::format("stream is {}, expected 0 to {}", stream, UINT32_MAX));
+  }
+  return {};
 }
 
 }  // namespace thimble

@@ -22,4 +22,9 @@ Result<void> RequireAtLeast(std::string_view attribute, int64_t actual, int64_t 
 // Shape rule: all inputs, named in order, and all outputs have the same shape.
 ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs = 1);
 
+// The attributes of stochastic rounding (update_rounding.h), with which nothing is rounded at
+// random, and their check. `has_update`: the node has the number of the update.
+OpDef& AddRoundingAttributes(OpDef& op);
+Result<void> CheckRounding(const Attributes& attributes, bool has_update);
+
 }  // namespace thimble

@@ -9,7 +9,7 @@
 namespace thimble {
 
 // A word has 32 bits for one element: the upper 16 for the first output of an op, the lower 16 for
-// the second.
+// the second. The next two outputs have the words of the next occasion.
 struct RoundingDraw {
   RandomSource source{0, RandomPurpose::kRounding};
   uint32_t tensor = 0;
@@ -25,7 +25,12 @@ struct RoundingDraw {
   constexpr std::array<uint32_t, 4> Words(uint32_t draw) const {
     return Philox4x32(source.key(), Counter(draw));
   }
-  static constexpr int ShiftOf(int output) { return output == 0 ? 16 : 0; }
+  constexpr RoundingDraw ForOutput(int output) const {
+    RoundingDraw draw = *this;
+    draw.occasion += static_cast<uint32_t>(output / 2);
+    return draw;
+  }
+  static constexpr int ShiftOf(int output) { return output % 2 == 0 ? 16 : 0; }
 };
 
 }  // namespace thimble

@@ -289,6 +289,34 @@ TEST_P(NumbersTest, PiecesAreRoundedWithTheDrawsOfTheirElements) {
   }
 }
 
+// Two outputs share each word; the third has words of the next occasion.
+TEST_P(NumbersTest, EachOutputIsRoundedWithBitsOfItsOwn) {
+  constexpr size_t kCount = 1501;
+  const std::vector<float> numbers = Waves(kCount);
+  const RoundingDraw draw{.tensor = 3, .update = 17};
+  RoundingDraw next_draw = draw;
+  next_draw.occasion = 1;
+  ThreadPool pool(2);
+  std::vector<float> in = numbers;
+  std::vector<F16> out[3];
+  for (std::vector<F16>& stored : out) stored.resize(kCount);
+  const TensorView inputs[] = {ViewOf(in)};
+  const TensorView outputs[] = {ViewOf(out[0]), ViewOf(out[1]), ViewOf(out[2])};
+  ParallelNumbers(pool, inputs, outputs, {.draw = &draw}, [](const NumberPiece& piece) {
+    for (size_t o = 0; o < 3; ++o) std::copy_n(piece.in[0], piece.count, piece.out[o]);
+  });
+  for (size_t i = 0; i < kCount; ++i) {
+    const uint32_t word = draw.Words(static_cast<uint32_t>(i / 4))[i % 4];
+    const uint32_t next_word = next_draw.Words(static_cast<uint32_t>(i / 4))[i % 4];
+    const auto rounded = [&](uint32_t bits) {
+      return ToF16(RoundToF16AtRandom(numbers[i], bits)).bits;
+    };
+    ASSERT_EQ(out[0][i].bits, rounded(word >> 16)) << i;
+    ASSERT_EQ(out[1][i].bits, rounded(word)) << i;
+    ASSERT_EQ(out[2][i].bits, rounded(next_word >> 16)) << i;
+  }
+}
+
 TEST_P(NumbersTest, ShowsWhatTheFirstOutputStores) {
   constexpr size_t kCount = 3001;
   ThreadPool pool(2);

@@ -219,12 +219,16 @@ class PieceWriter {
   void Write(const NumberPiece& piece) const {
     if (std::ranges::all_of(outputs_, IsFloat)) return;
     alignas(64) uint32_t words[kNumbersPerPiece];
-    if (rounding_.draw != nullptr) {
-      HWY_DYNAMIC_DISPATCH(DrawWords)
-      (*rounding_.draw, rounding_.first_number + piece.begin, piece.count, words);
-    }
+    constexpr size_t kNoOutput = NumberPiece::kMaxTensors;
+    size_t drawn_for = kNoOutput;
     for (size_t o = 0; o < outputs_.size(); ++o) {
       if (IsFloat(outputs_[o])) continue;
+      if (rounding_.draw != nullptr && o / 2 != drawn_for / 2) {
+        HWY_DYNAMIC_DISPATCH(DrawWords)
+        (rounding_.draw->ForOutput(static_cast<int>(o)), rounding_.first_number + piece.begin,
+         piece.count, words);
+        drawn_for = o;
+      }
       WriteOutput(piece, o, words);
       if (o == 0 && rounding_.first_written != nullptr) ShowFirst(piece);
     }
@@ -256,8 +260,6 @@ void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs, const NumberRounding& rounding,
                      FunctionRef<void(const NumberPiece&)> body) {
   constexpr size_t kMax = NumberPiece::kMaxTensors;
-  THIMBLE_CHECK(rounding.draw == nullptr || outputs.size() <= 2,
-                "a word has random bits for two outputs");
   THIMBLE_CHECK(inputs.size() <= kMax && outputs.size() <= kMax && !outputs.empty());
   const auto is_float = [](const TensorView& view) { return view.dtype == DType::kF32; };
   const bool all_floats =
@@ -292,6 +294,19 @@ void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
                      FunctionRef<void(const NumberPiece&)> body) {
   ParallelNumbers(pool, inputs, outputs, NumberRounding{}, body);
+}
+
+void CopyNumbers(ThreadPool& pool, const TensorView& from, const TensorView& to) {
+  const TensorView stored_from = StoredNumbers(from);
+  const TensorView stored_to = StoredNumbers(to);
+  if (stored_from.dtype == stored_to.dtype) {
+    if (stored_from.data == stored_to.data) return;
+    std::memcpy(stored_to.data, stored_from.data, stored_from.size_bytes());
+    return;
+  }
+  ParallelNumbers(pool, {&stored_from, 1}, {&stored_to, 1}, [](const NumberPiece& piece) {
+    std::memcpy(piece.out[0], piece.in[0], piece.count * sizeof(float));
+  });
 }
 
 }  // namespace thimble

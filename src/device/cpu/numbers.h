@@ -58,9 +58,11 @@ struct NumberPiece {
 void ParallelNumbers(ThreadPool& pool, std::span<const TensorView> inputs,
                      std::span<const TensorView> outputs,
                      FunctionRef<void(const NumberPiece&)> body);
+// Copies all numbers: the stored bytes as they are, if both have one type. `to` may be `from`.
+void CopyNumbers(ThreadPool& pool, const TensorView& from, const TensorView& to);
 // How the results of a piece are rounded to the types of the outputs.
 struct NumberRounding {
-  // Of stochastic rounding, which at most two outputs can have; nullptr: to the nearest.
+  // Of stochastic rounding; nullptr: to the nearest.
   const RoundingDraw* draw = nullptr;
   // If the tensors are ranges of larger ones: the place of their first number there, which decides
   // the draws. A multiple of RoundingDraw::kElementsPerDraw.

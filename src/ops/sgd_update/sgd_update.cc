@@ -108,23 +108,14 @@ ShapeFunction SgdShapes(const SgdInputs& where, size_t num_outputs,
       const Shape expected = i < where.arrays ? call.inputs[0] : Shape{1};
       THIMBLE_TRY(RequireShape(names[i], call.inputs[i], expected));
     }
-    if (RoundsAtRandom(call.attributes) && call.inputs.size() <= where.update) {
-      return BadInput("stochastic rounding needs the number of the update");
-    }
-    const int64_t stream = call.attributes.Int("stream");
-    if (stream < 0 || stream > UINT32_MAX) {
-      return BadInput(fmt::format("stream is {}, expected 0 to {}", stream, UINT32_MAX));
-    }
+    THIMBLE_TRY(CheckRounding(call.attributes, call.inputs.size() > where.update));
     return std::vector<Shape>(num_outputs, call.inputs[0]);
   };
 }
 
-// The attributes of stochastic rounding, and what all these ops have in common.
+// What all these ops have in common.
 OpDef& AddRounding(OpDef& op) {
-  return op.Attribute("stochastic", int64_t{0})
-      .Attribute("seed", int64_t{0})
-      .Attribute("stream", int64_t{0})
-      .NoGradient("updates are not differentiated");
+  return AddRoundingAttributes(op).NoGradient("updates are not differentiated");
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "thimble/graph/kernel.h"
-#include "thimble/tensor/rounding_draw.h"
+#include "thimble/ops/update_rounding.h"
 
 namespace thimble {
 
@@ -24,17 +24,6 @@ inline constexpr SgdInputs kSgdApplyInputs{.arrays = 2, .update = 3, .factor = 4
 // The factor of the gradient; 1 if the node has none. For calls in host memory.
 inline float SgdFactorOf(const KernelCall& call, const SgdInputs& where) {
   return call.inputs.size() > where.factor ? call.In<float>(where.factor)[0] : 1.0F;
-}
-
-// Whether results that are stored in fewer than 32 bits are rounded at random.
-inline bool RoundsAtRandom(const Attributes& attributes) {
-  return attributes.Int("stochastic") != 0;
-}
-// The draws of a node; `update` and `occasion` are data.
-inline RoundingDraw DrawOf(const Attributes& attributes) {
-  const auto seed = static_cast<uint64_t>(attributes.Int("seed"));
-  return {.source = RandomSource(seed, RandomPurpose::kRounding),
-          .tensor = static_cast<uint32_t>(attributes.Int("stream"))};
 }
 
 // Error feedback: what rounding took from a weight (the exact result minus the stored one), times

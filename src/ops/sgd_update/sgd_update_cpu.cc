@@ -167,17 +167,9 @@ float GainOf(const KernelCall& call, const SgdConstants& constants) {
                       constants.learning_rate);
 }
 
-// The result of a skipped update: the stored bytes as they were, if both have one type.
+// The result of a skipped update.
 void CopyStored(const KernelCall& call, size_t input, size_t output) {
-  const TensorView from = StoredNumbers(call.inputs[input]);
-  const TensorView to = StoredNumbers(call.outputs[output]);
-  if (from.dtype == to.dtype) {
-    if (from.data != to.data) std::memcpy(to.data, from.data, from.size_bytes());
-    return;
-  }
-  ParallelNumbers(call.pool, {&from, 1}, {&to, 1}, [](const NumberPiece& piece) {
-    std::memcpy(piece.out[0], piece.in[0], piece.count * sizeof(float));
-  });
+  CopyNumbers(call.pool, call.inputs[input], call.outputs[output]);
 }
 
 }  // namespace

@@ -1,0 +1,66 @@
+// The kernel of adam_update: one pass, limited by memory bandwidth.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <limits>
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+// The inputs of adam_update.
+inline constexpr size_t kAdamArrays = 4;  // weight, gradient, first_moment, second_root
+inline constexpr size_t kAdamRate = 4;
+inline constexpr size_t kAdamUpdate = 5;
+inline constexpr size_t kAdamFactor = 6;  // optional
+
+struct AdamSpec {
+  double beta1;
+  double beta2;
+  double epsilon;
+  double weight_decay;
+};
+inline AdamSpec AdamSpecOf(const Attributes& attributes) {
+  return {attributes.Float("beta1"), attributes.Float("beta2"), attributes.Float("epsilon"),
+          attributes.Float("weight_decay")};
+}
+
+// The factors of one update, computed in doubles: 1 - beta2 and the corrections of the first
+// updates are small differences.
+struct AdamFactors {
+  double beta1;
+  double beta2;
+  double new_share1;  // 1 - beta1
+  double new_share2;  // 1 - beta2
+  double rate;        // learning rate / (1 - beta1^t)
+  double root_scale;  // 1 / sqrt(1 - beta2^t)
+  double epsilon;
+  double decay;  // learning rate * weight decay
+  // |first moment| <= bound_slope * root + bound_offset, for any gradients (see adam_update.cc).
+  double bound_slope;
+  double bound_offset;
+
+  // `update` counts from 0.
+  AdamFactors(const AdamSpec& spec, double learning_rate, int32_t update)
+      : beta1(spec.beta1),
+        beta2(spec.beta2),
+        new_share1(1 - spec.beta1),
+        new_share2(1 - spec.beta2),
+        rate(learning_rate / (1 - std::pow(spec.beta1, update + 1.0))),
+        root_scale(1 / std::sqrt(1 - std::pow(spec.beta2, update + 1.0))),
+        epsilon(spec.epsilon),
+        decay(learning_rate * spec.weight_decay) {
+    const double forgetting = spec.beta1 * spec.beta1 / spec.beta2;
+    const bool is_bounded = forgetting < 1;  // false for beta2 = 0 as well
+    bound_slope = is_bounded ? new_share1 / std::sqrt(new_share2 * (1 - forgetting)) : 0;
+    bound_offset = is_bounded ? 0 : std::numeric_limits<double>::infinity();
+  }
+};
+
+struct AdamUpdateCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -30,6 +31,12 @@ bool ParseSteps(std::string_view text, Schedule& schedule) {
   return true;
 }
 
+bool ParseInverseSqrt(std::string_view text, Schedule& schedule) {
+  schedule = {Schedule::Kind::kInverseSqrt, {}, 1};
+  return text.empty() || (text.starts_with(':') && ParseNumber(text.substr(1), schedule.start) &&
+                          schedule.start >= 0);
+}
+
 }  // namespace
 
 Result<Schedule> ParseSchedule(std::string_view text) {
@@ -37,15 +44,23 @@ Result<Schedule> ParseSchedule(std::string_view text) {
   if (text == "cosine") return Schedule{Schedule::Kind::kCosine, {}, 1};
   Schedule schedule{Schedule::Kind::kSteps, {}, 1};
   if (text.starts_with("steps:") && ParseSteps(text.substr(6), schedule)) return schedule;
+  constexpr std::string_view kInverseSqrt = "inverse-sqrt";
+  if (text.starts_with(kInverseSqrt) &&
+      ParseInverseSqrt(text.substr(kInverseSqrt.size()), schedule)) {
+    return schedule;
+  }
   return BadInput(
-      fmt::format("--schedule {}: expected constant, cosine, or steps with increasing epochs "
-                  "and a factor, for example steps:60,120,160:0.2",
+      fmt::format("--schedule {}: expected constant, cosine, steps with increasing epochs and a "
+                  "factor, for example steps:60,120,160:0.2, or inverse-sqrt with or without the "
+                  "rate that it starts from, for example inverse-sqrt:1e-7",
                   text));
 }
 
 double LearningRate(const Schedule& schedule, const ScheduleSpan& span, double base, int64_t step) {
+  const auto number = static_cast<double>(step + 1);
   if (step < span.warmup_steps) {
-    return base * static_cast<double>(step + 1) / static_cast<double>(span.warmup_steps);
+    const double above = base - schedule.start;
+    return schedule.start + above * number / static_cast<double>(span.warmup_steps);
   }
   switch (schedule.kind) {
     case Schedule::Kind::kConstant:
@@ -54,6 +69,10 @@ double LearningRate(const Schedule& schedule, const ScheduleSpan& span, double b
       const auto done = static_cast<double>(step - span.warmup_steps);
       const auto all = static_cast<double>(span.num_steps - span.warmup_steps);
       return all <= 0 ? base : base * 0.5 * (1 + std::cos(M_PI * done / all));
+    }
+    case Schedule::Kind::kInverseSqrt: {
+      const auto peak = static_cast<double>(std::max<int64_t>(1, span.warmup_steps));
+      return base * std::sqrt(peak / number);
     }
     case Schedule::Kind::kSteps: {
       const double epoch = static_cast<double>(step) / static_cast<double>(span.steps_per_epoch);

@@ -9,13 +9,14 @@
 namespace thimble {
 
 struct Schedule {
-  enum class Kind { kConstant, kCosine, kSteps };
+  enum class Kind { kConstant, kCosine, kSteps, kInverseSqrt };
   Kind kind = Kind::kConstant;
   std::vector<double> epochs;  // kSteps: where the rate is multiplied by `factor`
   double factor = 1;
+  double start = 0;  // kInverseSqrt: where the warm-up begins
 };
 
-// "constant", "cosine", "steps:60,120,160:0.2".
+// "constant", "cosine", "steps:60,120,160:0.2", "inverse-sqrt", "inverse-sqrt:1e-7".
 Result<Schedule> ParseSchedule(std::string_view text);
 
 struct ScheduleSpan {
@@ -24,8 +25,10 @@ struct ScheduleSpan {
   int64_t warmup_steps = 0;
 };
 
-// The rate of a step in [0, num_steps). During warm-up it rises linearly and reaches the base rate
-// after `warmup_steps` steps; cosine falls from there to 0 at the end of the run.
+// The rate of a step in [0, num_steps). During warm-up it rises linearly from `start` and reaches
+// the base rate in the step number `warmup_steps`, counted from 1. From there cosine falls to 0 at
+// the end of the run, inverse-sqrt as base * sqrt(warmup_steps / step number) (without warm-up:
+// from the first step on), whatever the length of the run.
 double LearningRate(const Schedule& schedule, const ScheduleSpan& span, double base, int64_t step);
 
 }  // namespace thimble

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 
 namespace thimble {
@@ -52,6 +53,34 @@ TEST(Schedule, WarmUpLongerThanTheRun) {
   EXPECT_EQ(Rate("cosine", span, 9), 0.5);  // after the last step; still a valid rate
 }
 
+// The recipe of fairseq's Transformer: 1e-7 to 5e-4 over 4,000 updates.
+TEST(Schedule, InverseSqrtFallsFromTheWarmUp) {
+  const Schedule schedule = *ParseSchedule("inverse-sqrt:1e-7");
+  const ScheduleSpan span{50000, 1000, 4000};
+  const auto rate = [&](int64_t number) { return LearningRate(schedule, span, 5e-4, number - 1); };
+  EXPECT_DOUBLE_EQ(rate(1), 1e-7 + (5e-4 - 1e-7) / 4000);
+  EXPECT_DOUBLE_EQ(rate(2000), (1e-7 + 5e-4) / 2);
+  EXPECT_DOUBLE_EQ(rate(4000), 5e-4);
+  EXPECT_DOUBLE_EQ(rate(16000), 2.5e-4);
+  EXPECT_DOUBLE_EQ(rate(50000), 5e-4 * std::sqrt(0.08));
+  for (int64_t number = 4001; number < 4100; ++number) EXPECT_LT(rate(number), rate(number - 1));
+}
+
+TEST(Schedule, InverseSqrtStartsAtZeroUnlessSaid) {
+  const ScheduleSpan span{100, 10, 4};
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt", span, 0), 0.125);
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt", span, 3), 0.5);
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt", span, 15), 0.25);
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt:0.1", span, 0), 0.2);
+}
+
+TEST(Schedule, InverseSqrtWithoutWarmUpFallsAtOnce) {
+  const ScheduleSpan span{100, 10, 0};
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt:0.1", span, 0), 0.5);
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt", span, 3), 0.25);
+  EXPECT_DOUBLE_EQ(Rate("inverse-sqrt", span, 99), 0.05);
+}
+
 TEST(ParseSchedule, Right) {
   EXPECT_EQ(ParseSchedule("constant")->kind, Schedule::Kind::kConstant);
   EXPECT_EQ(ParseSchedule("cosine")->kind, Schedule::Kind::kCosine);
@@ -60,6 +89,9 @@ TEST(ParseSchedule, Right) {
   EXPECT_EQ(steps->kind, Schedule::Kind::kSteps);
   EXPECT_EQ(steps->epochs, (std::vector<double>{60, 120, 160}));
   EXPECT_EQ(steps->factor, 0.2);
+  EXPECT_EQ(ParseSchedule("inverse-sqrt")->kind, Schedule::Kind::kInverseSqrt);
+  EXPECT_EQ(ParseSchedule("inverse-sqrt")->start, 0);
+  EXPECT_EQ(ParseSchedule("inverse-sqrt:1e-7")->start, 1e-7);
 }
 
 TEST(ParseSchedule, Wrong) {
@@ -83,6 +115,12 @@ TEST(ParseSchedule, Wrong) {
                            "steps:60:0.1:2",
                            "steps:sixty:0.1",
                            "steps:60;120:0.1",
+                           "inverse-sqrt:",
+                           "inverse-sqrt1",
+                           "inverse-sqrt:-1",
+                           "inverse-sqrt:nan",
+                           "inverse-sqrt:1:2",
+                           "inverse-sqr",
                            "steps:60:0.1 "}) {
     const auto schedule = ParseSchedule(text);
     ASSERT_FALSE(schedule.ok()) << text;

@@ -33,6 +33,9 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
+  // Whether updates read the number of the update even if nothing else needs it.
+  virtual bool ReadsUpdateNumber() const { return false; }
+
   // Appends the update of a parameter from its whole gradient.
   virtual Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops,
                                     const ParameterGradient& of,
@@ -56,5 +59,10 @@ Result<std::unique_ptr<const Optimizer>> MakeOptimizer(const UpdateSpec& spec);
 // kBadInput.
 Result<void> CheckNameIsFree(const Graph& graph, const std::string& name);
 Result<ValueId> AddUpdateValue(Graph& graph, Value value);
+// An array of optimizer state for a parameter: `prefix` + its name, like it.
+Result<ValueId> AddStateOf(Graph& graph, const char* prefix, ValueId parameter);
+
+// The attributes of the random rounding that `spec` asks for, of an update of this parameter.
+Attributes RoundingOf(const UpdateSpec& spec, const ParameterGradient& of);
 
 }  // namespace thimble

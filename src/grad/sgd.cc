@@ -11,7 +11,7 @@ class Sgd final : public Optimizer {
 
   Result<void> AppendUpdate(Graph& graph, const OpRegistry& ops, const ParameterGradient& of,
                             const UpdateNumbers& numbers) const override {
-    Attributes attributes = RoundingOf(of);
+    Attributes attributes = RoundingOf(spec_, of);
     attributes.Set("weight_decay", spec_.optimizer.weight_decay);
     if (spec_.optimizer.momentum == 0) {
       return Append(graph, ops, "sgd_update_plain",
@@ -36,7 +36,7 @@ class Sgd final : public Optimizer {
   Result<void> AppendGather(Graph& graph, const OpRegistry& ops, const ParameterGradient& of,
                             const UpdateNumbers& numbers) const override {
     THIMBLE_ASSIGN_OR_RETURN(const ValueId momentum, Momentum(graph, of.parameter));
-    Attributes attributes = RoundingOf(of);
+    Attributes attributes = RoundingOf(spec_, of);
     attributes.Set("weight_decay", spec_.optimizer.weight_decay);
     attributes.Set("momentum", spec_.optimizer.momentum);
     return Append(graph, ops, "sgd_gather", {of.parameter, of.gradient, momentum, numbers.seen},
@@ -49,7 +49,7 @@ class Sgd final : public Optimizer {
     UpdateNumbers read = numbers;
     read.gradient_factor = {};  // the gradients are in the momentum already
     const std::vector<ValueId> inputs = {of.parameter, momentum, numbers.learning_rate};
-    Attributes attributes = RoundingOf(of);
+    Attributes attributes = RoundingOf(spec_, of);
     if (!spec_.error_feedback) {
       return Append(graph, ops, "sgd_apply", inputs, std::move(attributes), of, read,
                     {of.parameter});
@@ -62,16 +62,7 @@ class Sgd final : public Optimizer {
 
  private:
   static Result<ValueId> Momentum(Graph& graph, ValueId parameter) {
-    const Value& like = graph.value(parameter);
-    return AddUpdateValue(
-        graph, {kMomentumPrefix + like.name, like.shape, DType::kF32, Role::kState, {}, {}});
-  }
-
-  Attributes RoundingOf(const ParameterGradient& of) const {
-    if (!spec_.stochastic_rounding) return {};
-    return {{"stochastic", int64_t{1}},
-            {"seed", static_cast<int64_t>(spec_.seed)},
-            {"stream", of.index}};
+    return AddStateOf(graph, kMomentumPrefix, parameter);
   }
 
   // Errors wait in the momentum as what the present learning rate would need. If the rate then

@@ -94,7 +94,9 @@ class UpdateBuilder {
   }
   // The number of the update is there wherever an optional number of updates is.
   Result<void> AddUpdateNumber() {
-    if (!spec_.checks_gradients() && !spec_.stochastic_rounding) return {};
+    const bool is_read =
+        spec_.checks_gradients() || spec_.stochastic_rounding || optimizer_->ReadsUpdateNumber();
+    if (!is_read) return {};
     THIMBLE_ASSIGN_OR_RETURN(numbers_.update, AddInput(graph_, kUpdateInput, DType::kI32));
     return {};
   }

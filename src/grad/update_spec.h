@@ -6,13 +6,17 @@
 
 namespace thimble {
 
-// Stochastic gradient descent: d = g + weight_decay * w; m = momentum * m + d;
+// sgd, stochastic gradient descent: d = g + weight_decay * w; m = momentum * m + d;
 // w -= lr * (nesterov ? d + momentum * m : m). With momentum 0 there is no momentum array.
+// adam: AdamW with beta1, beta2 and epsilon (ops/adam_update), without momentum and nesterov.
 struct OptimizerSpec {
   std::string name = "sgd";
   double momentum = 0.9;
   bool nesterov = false;
   double weight_decay = 0;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
 };
 
 // The loss is multiplied by a scale, so that small gradients can be stored in 16 bits, and updates
@@ -42,7 +46,7 @@ struct UpdateSpec {
   bool stochastic_rounding = false;
   uint64_t seed = 1;
   // What rounding takes from a parameter is returned through the optimizer's state. (Ignored where
-  // there is no momentum.)
+  // there is no momentum, and by adam.)
   bool error_feedback = false;
   double largest_learning_rate = 0;  // of the schedule, for error feedback
 

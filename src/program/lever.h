@@ -22,6 +22,7 @@ struct LeverSetting {
   DeviceKind device = DeviceKind::kCpu;
   bool in_parts = false;         // the batch is trained in parts
   bool drops_gradients = false;  // gradients that are not finite do not end the run
+  std::string optimizer = "sgd";
 };
 
 // A value that a budget may choose.

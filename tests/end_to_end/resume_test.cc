@@ -132,6 +132,31 @@ TEST_F(ResumeEndToEnd, WinogradGoesOnWithOtherMeans) {
   ExpectSameRun(At("whole"), At("run"));
 }
 
+// Its moments and, for their correction, the number of the update are as they were.
+TEST_F(ResumeEndToEnd, AdamGoesOnWithOtherMeans) {
+  std::string options = ResumeOptions(5) + "--optimizer adam --warmup 12 ";
+  options.replace(options.find("--lr 0.05"), 9, "--lr 0.002");
+  options.replace(options.find("--schedule cosine"), 17, "--schedule inverse-sqrt:1e-4");
+  const std::pair<std::string, std::string> runs[] = {
+      {"floats", ""}, {"short", "--precision fp16 --store optimizer=q8 --microbatch 3 "}};
+  for (const auto& [name, storage] : runs) {
+    const std::string whole = "@/whole_" + name;
+    const std::string run = "@/run_" + name;
+    RunWell(options + storage + "--out " + whole);
+    {
+      Process process(Command(options + storage + "--out " + run));
+      ASSERT_TRUE(WaitForStep(process, At("run_" + name), 5));
+      process.Signal(SIGKILL);
+      process.Wait();
+    }
+    ExpectRefusal(options + storage + "--adam-beta2 0.98 --resume --out " + run, 2,
+                  "--adam-beta2 was '0.999' and is now '0.98'");
+    RunWell("train --config " + run + "/config.toml --resume --out " + run +
+            " --threads 3 --scratch 512k");
+    ExpectSameRun(At("whole_" + name), At("run_" + name));
+  }
+}
+
 TEST_F(ResumeEndToEnd, WithNothingThereStartsAfresh) {
   RunWell(ResumeOptions(1) + "--out @/whole");
   RunWell(ResumeOptions(1) + "--out @/fresh --resume");

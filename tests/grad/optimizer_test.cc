@@ -7,11 +7,14 @@ namespace thimble {
 namespace {
 
 TEST(Optimizer, UnknownNamesAreRefused) {
-  EXPECT_TRUE(MakeOptimizer({}).ok());
+  for (const char* name : {"sgd", "adam"}) {
+    EXPECT_TRUE(MakeOptimizer({.optimizer = {.name = name}}).ok());
+  }
   const auto made = MakeOptimizer({.optimizer = {.name = "adamant"}});
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().kind, ErrorKind::kBadInput);
-  EXPECT_THAT(made.error().message, testing::HasSubstr("no optimizer 'adamant', expected sgd"));
+  EXPECT_THAT(made.error().message,
+              testing::HasSubstr("no optimizer 'adamant', expected sgd or adam"));
 }
 
 TEST(Optimizer, NamesOfTheUpdateAreReserved) {

@@ -1,5 +1,6 @@
 #include "thimble/program/precision/precision.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace thimble {
@@ -38,6 +39,19 @@ TEST(PrecisionTechnique, ErrorsOfWeightsInBf16Return) {
   EXPECT_TRUE(Changed(*MakeErrorFeedback(), "on").error_feedback);
   const UpdateSpec random{.stochastic_rounding = true, .error_feedback = true};
   EXPECT_FALSE(Changed(*MakeStochasticRounding(), "off", random).error_feedback);
+}
+
+// They return through the momentum of sgd.
+TEST(PrecisionTechnique, ErrorsDoNotReturnThroughAdam) {
+  const UpdateSpec adam{.optimizer = {.name = "adam"}};
+  EXPECT_FALSE(Changed(*MakePrecision(), "bf16", adam).error_feedback);
+  EXPECT_TRUE(Changed(*MakePrecision(), "bf16", adam).stochastic_rounding);
+  EXPECT_FALSE(Changed(*MakeErrorFeedback(), "off", adam).error_feedback);
+  UpdateSpec changed = adam;
+  const auto asked = MakeErrorFeedback()->ChangeUpdate("on", /*in_parts=*/false, changed);
+  ASSERT_FALSE(asked.ok());
+  EXPECT_THAT(asked.error().message,
+              testing::HasSubstr("through the momentum of --optimizer sgd, not adam"));
 }
 
 TEST(PrecisionTechnique, IsLossyUnlessPlain) {

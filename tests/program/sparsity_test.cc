@@ -38,6 +38,18 @@ TEST(SparsityTechnique, RefusesWhatIsNoNumberOfSteps) {
   }
 }
 
+TEST(SparsityTechnique, IsForSgdOnly) {
+  UpdateSpec adam{.optimizer = {.name = "adam"}};
+  const auto changed = MakeSparsity()->ChangeUpdate("0.5", /*in_parts=*/false, adam);
+  ASSERT_FALSE(changed.ok());
+  EXPECT_THAT(changed.error().message, HasSubstr("only with --optimizer sgd, not adam"));
+  const Lever& lever = *FindLever("sparsity");
+  EXPECT_FALSE(lever.worth_trying({.value = lever.plain}).empty());
+  EXPECT_FALSE(lever.budget_steps({.value = lever.plain}).empty());
+  EXPECT_TRUE(lever.worth_trying({.value = lever.plain, .optimizer = "adam"}).empty());
+  EXPECT_TRUE(lever.budget_steps({.value = lever.plain, .optimizer = "adam"}).empty());
+}
+
 TEST(SparsityTechnique, IsLossyUnlessPlain) {
   const Lever& lever = *FindLever("sparsity");
   EXPECT_EQ(lever.exactness(Graph(), {.value = lever.plain}), "same-bits");

@@ -57,16 +57,16 @@ const Lever& StoreLever() {
 }
 
 const Lever& RoundingLever() {
-  static const Lever lever{
-      .name = "stochastic-rounding",
-      .takes = "on|off",
-      .help =
-          "round weights and momentum of fewer than 32 bits at random, so that small updates "
-          "are not lost",
-      .what = "round updates at random",
-      .plain = "on",
-      .decides_results = true,
-      .training_only = true};
+  static const Lever lever{.name = "stochastic-rounding",
+                           .takes = "on|off",
+                           .help =
+                               "round weights and optimizer state of fewer than 32 bits at random, "
+                               "so that small updates "
+                               "are not lost",
+                           .what = "round updates at random",
+                           .plain = "on",
+                           .decides_results = true,
+                           .training_only = true};
   return lever;
 }
 
@@ -87,6 +87,7 @@ const Lever& FeedbackLever() {
 // Where `types` names a type for weights.
 void ChooseRounding(const StorageTypes& types, UpdateSpec& update) {
   update.stochastic_rounding |= HasShortState(types);
+  if (update.optimizer.name != "sgd") return;  // no other one has error feedback
   const StorageTypes::Type weights = types[StoredCategory::kModel];
   // A unit of bf16 is 1/256 of a weight, and random rounding by such units disturbs training more
   // than the gradients' own noise once the learning rate is small. Those of fp16 are 1/8 of that.
@@ -168,6 +169,11 @@ class ErrorFeedback final : public Technique {
   Result<std::string> ChangeUpdate(const std::string& value, bool /*in_parts*/,
                                    UpdateSpec& update) const override {
     update.error_feedback = value == "on";
+    if (update.error_feedback && update.optimizer.name != "sgd") {
+      return BadInput(fmt::format(
+          "--error-feedback on: errors return through the momentum of --optimizer sgd, not {}",
+          update.optimizer.name));
+    }
     return std::string(update.error_feedback ? "rounding errors of weights return"
                                              : "rounding errors of weights are lost");
   }

@@ -14,6 +14,9 @@ namespace {
 
 constexpr const char* kNotSparse = "0";
 
+// The states of other optimizers are not packed, and rewiring does not move them.
+constexpr const char* kSparseOptimizer = "sgd";
+
 Result<double> ParseSparsity(std::string_view value) {
   double sparsity = 0;
   const auto [end, code] = std::from_chars(value.data(), value.data() + value.size(), sparsity);
@@ -39,12 +42,13 @@ const Lever& SparsityLever() {
       },
       .worth_trying =
           [](const LeverSetting& setting) {
-            return setting.value == kNotSparse ? std::vector<std::string>{"0.8"}
-                                               : std::vector<std::string>{};
+            return setting.value == kNotSparse && setting.optimizer == kSparseOptimizer
+                       ? std::vector<std::string>{"0.8"}
+                       : std::vector<std::string>{};
           },
       // docs/results/cifar10-sparse.md; 0.5 as the paper of dsr has it.
       .budget_steps = [](const LeverSetting& setting) -> std::vector<LeverStep> {
-        if (setting.value != kNotSparse) return {};
+        if (setting.value != kNotSparse || setting.optimizer != kSparseOptimizer) return {};
         return {{"0.5", 0.1}, {"0.7", 0.2}, {"0.8", 0.55}, {"0.9", 1.2}};
       },
       .exactness =
@@ -130,6 +134,10 @@ class Sparsity final : public Technique {
   Result<std::string> ChangeUpdate(const std::string& value, bool /*in_parts*/,
                                    UpdateSpec& update) const override {
     THIMBLE_ASSIGN_OR_RETURN(update.sparsity.fraction, ParseSparsity(value));
+    if (update.optimizer.name != kSparseOptimizer) {
+      return BadInput(fmt::format("--sparsity {}: only with --optimizer {}, not {}", value,
+                                  kSparseOptimizer, update.optimizer.name));
+    }
     return std::string();
   }
   Result<std::string> ChangeProgram(const std::string& /*value*/, const OpRegistry& ops,

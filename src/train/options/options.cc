@@ -10,13 +10,8 @@
 #include <thread>
 
 #include "thimble/base/byte_size.h"
-#include "thimble/base/utf8.h"
 #include "thimble/data/image_dataset.h"
-#include "thimble/plan/recompute/recompute_spec.h"
 #include "thimble/program/techniques.h"
-#include "thimble/train/options/allowed.h"
-#include "thimble/train/options/option_values.h"
-#include "thimble/train/options/schedule.h"
 #include "thimble/train/options/update_options.h"
 
 namespace thimble {
@@ -196,23 +191,36 @@ std::vector<Option> HowOptions() {
       Number(
           "lr", "learning rate", [](auto& c) -> auto& { return c.learning_rate; }),
       Text(
-          "schedule", "constant|cosine|steps:EPOCHS:FACTOR",
-          "learning-rate schedule; steps:60,120,160:0.2 multiplies the rate by 0.2 at these epochs",
+          "schedule", "constant|cosine|steps:EPOCHS:FACTOR|inverse-sqrt[:START]",
+          "learning-rate schedule; steps:60,120,160:0.2 multiplies the rate by 0.2 at these "
+          "epochs; inverse-sqrt: after --warmup, which begins at START, it falls as 1 / sqrt(step)",
           true, [](auto& c) -> auto& { return c.schedule; }),
       Integer(
-          "warmup", "steps over which the learning rate rises from 0", true, 0,
+          "warmup", "steps over which the learning rate rises from 0, or from START", true, 0,
           [](auto& c) -> auto& { return c.warmup_steps; }),
       Text(
-          "optimizer", "sgd", "how gradients change the parameters", true,
-          [](auto& c) -> auto& { return c.optimizer.name; }),
+          "optimizer", "sgd|adam",
+          "how gradients change the parameters: stochastic gradient descent, or Adam with "
+          "decoupled weight decay",
+          true, [](auto& c) -> auto& { return c.optimizer.name; }),
       Number(
-          "momentum", "momentum of stochastic gradient descent; 0: no momentum array",
+          "momentum", "momentum of sgd; 0: no momentum array",
           [](auto& c) -> auto& { return c.optimizer.momentum; }),
       Switch(
           "nesterov", "use Nesterov instead of heavy-ball momentum", true,
           [](auto& c) -> auto& { return c.optimizer.nesterov; }),
       Number(
-          "weight-decay", "multiple of each parameter that is added to its gradient",
+          "adam-beta1", "decay of the mean of gradients that adam follows",
+          [](auto& c) -> auto& { return c.optimizer.beta1; }),
+      Number(
+          "adam-beta2", "decay of the mean of squared gradients by which adam divides",
+          [](auto& c) -> auto& { return c.optimizer.beta2; }),
+      Number(
+          "adam-epsilon", "added to the root of that mean",
+          [](auto& c) -> auto& { return c.optimizer.epsilon; }),
+      Number(
+          "weight-decay",
+          "multiple of each parameter that is added to its gradient; adam: to its step",
           [](auto& c) -> auto& { return c.optimizer.weight_decay; }),
       Number(
           "clip",
@@ -399,7 +407,8 @@ LeverSetting SettingOf(const Lever& lever, const TrainConfig& config) {
           .batch = config.batch,
           .device = DeviceOf(config),
           .in_parts = config.microbatch > 0 && config.microbatch < config.batch,
-          .drops_gradients = update.ok() && update->checks_gradients()};
+          .drops_gradients = update.ok() && update->checks_gradients(),
+          .optimizer = config.optimizer.name};
 }
 
 void Set(const Lever& lever, const std::string& value, TrainConfig& config) {
@@ -410,81 +419,6 @@ void Set(const Lever& lever, const std::string& value, TrainConfig& config) {
 const Option* FindOption(std::string_view name) {
   const auto found = std::ranges::find(TrainOptions(), name, &Option::name);
   return found == TrainOptions().end() ? nullptr : &*found;
-}
-
-namespace {
-
-Result<void> CheckText(const Option& option, const std::string& text) {
-  // The files of the run folder must be UTF-8.
-  if (!IsUtf8(text)) return BadInput(fmt::format("--{}: expected UTF-8 text", option.name));
-  const std::vector<std::string> words = OnlyValues(option.value);
-  if (words.empty() || std::find(words.begin(), words.end(), text) != words.end()) return {};
-  return WrongValue(option.name, text, AnyOf(words));
-}
-
-// Rejects options that the device does not support.
-Result<void> CheckDeviceOptions(const TrainConfig& config) {
-  if (config.math == "tf32" && config.device == "cpu") {
-    return BadInput("--math tf32: only with --device cuda; the CPU computes in fp32");
-  }
-  if (config.conv == "winograd" && config.device == "cuda") {
-    return BadInput("--conv winograd: only with --device cpu");
-  }
-  return {};
-}
-
-}  // namespace
-
-Result<void> CheckConfig(const TrainConfig& config) {
-  // The limit of networks (image_classifier.cc).
-  constexpr int64_t kMaxBatch = 1 << 20;
-  // More threads than this are a typing error; each needs scratch memory.
-  constexpr int64_t kMaxThreads = 1024;
-  // Each slot needs memory for a batch; more than a few only hide a slow disk.
-  constexpr int64_t kMaxPrefetch = 1024;
-  // The minimum with which kernels are guaranteed to work.
-  constexpr int64_t kMinScratchBytes = 16 << 10;
-  for (const Option& option : TrainOptions()) THIMBLE_TRY(CheckText(option, option.get(config)));
-  if (config.batch < 1)
-    return BadInput(fmt::format("--batch {}: must be at least 1", config.batch));
-  if (config.batch > kMaxBatch) {
-    return BadInput(fmt::format("--batch {}: must be at most {}", config.batch, kMaxBatch));
-  }
-  if (config.microbatch < 0 || config.microbatch > config.batch) {
-    return BadInput(fmt::format("--microbatch {}: must be from 1 to the batch size, {}",
-                                config.microbatch, config.batch));
-  }
-  if (config.bn_group < 0 || config.bn_group > config.batch) {
-    return BadInput(fmt::format("--bn-group {}: must be from 0 to the batch size, {}",
-                                config.bn_group, config.batch));
-  }
-  if (config.threads > kMaxThreads) {
-    return BadInput(fmt::format("--threads {}: must be at most {}", config.threads, kMaxThreads));
-  }
-  if (config.prefetch > kMaxPrefetch) {
-    return BadInput(
-        fmt::format("--prefetch {}: must be at most {}", config.prefetch, kMaxPrefetch));
-  }
-  if (config.scratch_bytes < kMinScratchBytes) {
-    return BadInput(fmt::format("--scratch {}: must be at least {} bytes per thread",
-                                config.scratch_bytes, kMinScratchBytes));
-  }
-  if (config.optimizer.momentum >= 1) {
-    return BadInput(fmt::format("--momentum {}: must be less than 1", config.optimizer.momentum));
-  }
-  if (config.optimizer.nesterov && config.optimizer.momentum == 0) {
-    return BadInput("--nesterov requires --momentum above 0");
-  }
-  THIMBLE_TRY(Allowed::Parse(config.allow));
-  if (auto update = UpdateSpecOf(config); !update.ok()) return update.error();
-  if (config.resume && config.overwrite) {
-    return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");
-  }
-  if (config.extend && !config.resume) return BadInput("--extend: only with --resume");
-  if (auto recompute = ParseRecompute(config.recompute); !recompute.ok()) return recompute.error();
-  THIMBLE_TRY(CheckDeviceOptions(config));
-  if (auto schedule = ParseSchedule(config.schedule); !schedule.ok()) return schedule.error();
-  return {};
 }
 
 std::string FirstDifference(const TrainConfig& saved, const TrainConfig& now) {

@@ -39,6 +39,24 @@ Result<double> InitialScale(const TrainConfig& config) {
 
 }  // namespace
 
+Result<void> CheckOptimizer(const OptimizerSpec& optimizer) {
+  for (const auto& [name, share] : {std::pair{"momentum", optimizer.momentum},
+                                    {"adam-beta1", optimizer.beta1},
+                                    {"adam-beta2", optimizer.beta2}}) {
+    if (share < 1) continue;
+    return BadInput(fmt::format("--{} {}: must be less than 1", name, share));
+  }
+  if (!(optimizer.epsilon > 0)) {
+    return BadInput(fmt::format("--adam-epsilon {}: must be above 0", optimizer.epsilon));
+  }
+  if (!optimizer.nesterov) return {};
+  if (optimizer.name != "sgd") {
+    return BadInput(fmt::format("--nesterov: only with --optimizer sgd, not {}", optimizer.name));
+  }
+  if (optimizer.momentum == 0) return BadInput("--nesterov requires --momentum above 0");
+  return {};
+}
+
 Result<StorageTypes> StorageTypesOf(const TrainConfig& config) {
   THIMBLE_ASSIGN_OR_RETURN(StorageTypes types,
                            ParsePrecision(ValueOf(*FindLever("precision"), config)));

@@ -11,6 +11,9 @@ namespace thimble {
 // The types that --precision and --store choose, one for each category.
 Result<StorageTypes> StorageTypesOf(const TrainConfig& config);
 
+// kBadInput, naming the option, for wrong values of --momentum, --adam-beta1 ….
+Result<void> CheckOptimizer(const OptimizerSpec& optimizer);
+
 // kBadInput, naming the option, for wrong values. Techniques may change the result
 // (Technique::ChangeUpdate).
 Result<UpdateSpec> UpdateSpecOf(const TrainConfig& config);

@@ -46,7 +46,10 @@ class Differentiator final : public GradientBuilder {
   bool HasGrad(std::string_view output) const override {
     return gradients_[Out(output).index()].valid();
   }
-  bool Wants(std::string_view input) const override { return wanted_[In(input).index()]; }
+  bool Wants(std::string_view input) const override {
+    const bool given = op_->InputIndex(input) < graph_.node(node_).inputs.size();
+    return given && wanted_[In(input).index()];
+  }
   const Attributes& attributes() const override { return graph_.node(node_).attributes; }
   const Shape& ShapeOf(ValueId value) const override { return graph_.value(value).shape; }
 

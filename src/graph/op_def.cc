@@ -41,6 +41,11 @@ OpDef& OpDef::StateOutput(std::string name) {
   return AddPort(outputs_, {.name = std::move(name), .is_number = true, .may_be_q8 = true});
 }
 
+OpDef& OpDef::OptionalInput(std::string name) {
+  ++num_optional_inputs_;
+  return Input(std::move(name));
+}
+
 OpDef& OpDef::OptionalInput(std::string name, DType dtype) {
   ++num_optional_inputs_;
   return Input(std::move(name), dtype);

@@ -37,7 +37,8 @@ class GradientBuilder {
   // The gradient of an output. Requires that it has one; see HasGrad.
   virtual ValueId GradOf(std::string_view output) const = 0;
   virtual bool HasGrad(std::string_view output) const = 0;
-  // Whether this input's gradient is needed. Rules skip gradients that are not.
+  // Whether this input's gradient is needed; no if it is left out. Rules skip gradients that are
+  // not.
   virtual bool Wants(std::string_view input) const = 0;
   virtual const Attributes& attributes() const = 0;
   virtual const Shape& ShapeOf(ValueId value) const = 0;
@@ -92,7 +93,8 @@ class OpDef {
   // State of an optimizer: numbers that may also be stored in 8 bits.
   OpDef& StateInput(std::string name);
   OpDef& StateOutput(std::string name);
-  // An input that nodes may leave out, with all inputs after it.
+  // An input that nodes may leave out, with all inputs after it: numbers, or exactly one type.
+  OpDef& OptionalInput(std::string name);
   OpDef& OptionalInput(std::string name, DType dtype);
   // One or more inputs of numbers, after all others.
   OpDef& InputList(std::string name);

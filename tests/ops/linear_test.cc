@@ -2,12 +2,14 @@
 // step, wrong shapes with their messages.
 #include <gtest/gtest.h>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
+#include "tests/support/run_op.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
@@ -25,12 +27,23 @@ OpCase LinearCase(std::string op, std::vector<Shape> inputs, Attributes attribut
 struct Layer {
   Shape x;
   int64_t outputs;
+  int64_t row_dims = 1;
+  bool biased = true;
 
-  std::vector<int64_t> SampleDims() const { return {x.dims().begin() + 1, x.dims().end()}; }
-  int64_t features() const { return Shape(x.dims().subspan(1)).elements(); }
+  std::span<const int64_t> Dims() const { return x.dims().subspan(static_cast<size_t>(row_dims)); }
+  std::vector<int64_t> SampleDims() const { return {Dims().begin(), Dims().end()}; }
+  int64_t features() const { return Shape(Dims()).elements(); }
   Shape w() const { return {outputs, features()}; }
-  Shape dy() const { return {x[0], outputs}; }
-  OpCase Forward() const { return LinearCase("linear", {x, w(), {outputs}}); }
+  Shape dy() const {
+    std::vector<int64_t> dims(x.dims().begin(), x.dims().begin() + row_dims);
+    dims.push_back(outputs);
+    return Shape(dims);
+  }
+  OpCase Forward() const {
+    std::vector<Shape> inputs = {x, w()};
+    if (biased) inputs.push_back({outputs});
+    return LinearCase("linear", inputs, {{"row_dims", row_dims}});
+  }
   OpCase GradWeight() const { return LinearCase("linear_grad_weight", {x, dy()}); }
   OpCase GradBias() const { return LinearCase("linear_grad_bias", {dy()}); }
   OpCase GradInput() const {
@@ -38,9 +51,31 @@ struct Layer {
   }
 };
 
-const std::vector<Layer> kLayers = {
-    {{1, 1}, 1},     {{0, 3}, 4},       {{10, 128}, 10},    {{7, 33}, 17}, {{600, 40}, 50},
-    {{3, 1100}, 70}, {{2, 2, 3, 4}, 5}, {{5, 1, 1, 16}, 3}, {{3, 0}, 2},   {{15, 17}, 130}};
+const std::vector<Layer> kLayers = {{{1, 1}, 1},
+                                    {{0, 3}, 4},
+                                    {{10, 128}, 10},
+                                    {{7, 33}, 17},
+                                    {{600, 40}, 50},
+                                    {{3, 1100}, 70},
+                                    {{2, 2, 3, 4}, 5},
+                                    {{5, 1, 1, 16}, 3},
+                                    {{3, 0}, 2},
+                                    {{15, 17}, 130},
+                                    // Sequences, whose positions are rows.
+                                    {{6, 25, 40}, 33, 2},
+                                    {{3, 5, 16}, 12, 2, false},
+                                    {{2, 3, 4, 5}, 7, 2},
+                                    {{2, 3, 4, 5}, 7, 3, false},
+                                    {{4, 0, 6}, 3, 2},
+                                    // Sums over thousands of rows.
+                                    {{40, 60, 2}, 70, 2}};
+
+// Rows in two dimensions or more.
+Layer RandomSequences(CaseDraw& draw) {
+  if (draw.OneIn(4)) return {{3, draw.Size(6), draw.Size(6), draw.Size(6)}, draw.Size(40), 3};
+  if (draw.OneIn(4)) return {{draw.Size(9), draw.Size(40), 2}, draw.Size(30), 2};
+  return {{draw.Size(9), draw.Size(30), draw.Size(90)}, draw.Size(90), 2};
+}
 
 // At most one long side, so that products stay small.
 Layer RandomLayer(CaseDraw& draw) {
@@ -50,7 +85,11 @@ Layer RandomLayer(CaseDraw& draw) {
   if (draw.OneIn(3)) {
     layer.x = {draw.Size(30), draw.Between(1, 8), draw.Between(1, 8), draw.Size(9)};
   }
-  if (draw.OneIn(24)) layer.x = draw.OneIn(2) ? Shape{0, 5} : Shape{4, 0};
+  if (draw.OneIn(3)) layer = RandomSequences(draw);
+  if (draw.OneIn(24)) {
+    layer = {draw.OneIn(2) ? Shape{0, 5, 7} : Shape{4, 6, 0}, layer.outputs, draw.Between(1, 2)};
+  }
+  layer.biased = !draw.OneIn(3);
   return layer;
 }
 
@@ -79,6 +118,21 @@ namespace {
 TEST(LinearTest, Gradient) {
   CheckGradient(Layer{{3, 5}, 4}.Forward());
   CheckGradient(Layer{{2, 2, 3, 2}, 3}.Forward());
+  CheckGradient(Layer{{2, 2, 3, 2}, 3, 2}.Forward());
+  CheckGradient(Layer{{2, 3, 4}, 3, 2, false}.Forward());
+}
+
+// Positions of sequences are rows like samples: the same numbers, in another shape.
+TEST(LinearTest, SequencesOfRows) {
+  const OpData x{{1, 2, 3, 4, 5, 6, 7, 8}, {}};
+  const OpData w{{1, 0, 0, 1, 1, 1}, {}};
+  const std::vector<float> expected = {1, 2, 3, 3, 4, 7, 5, 6, 11, 7, 8, 15};
+  for (const auto& y : RunAllKernels(Layer{{2, 2, 2}, 3, 2, false}.Forward(), {x, w})) {
+    EXPECT_EQ(y[0].floats, expected);
+  }
+  for (const auto& y : RunAllKernels(Layer{{4, 2}, 3, 1, false}.Forward(), {x, w})) {
+    EXPECT_EQ(y[0].floats, expected);
+  }
 }
 
 TEST(LinearTest, WrongUseSaysWhy) {
@@ -95,6 +149,11 @@ TEST(LinearTest, WrongUseSaysWhy) {
   OpCase bias = good.Forward();
   bias.inputs[2] = {5, 1};
   EXPECT_EQ(ShapeError(bias), "b has shape (5, 1), expected (5)");
+  OpCase rows = good.Forward();
+  rows.attributes.Set("row_dims", int64_t{4});
+  EXPECT_EQ(ShapeError(rows), "x has shape (2, 2, 3, 4), expected more than 4 dimensions of rows");
+  rows.attributes.Set("row_dims", int64_t{0});
+  EXPECT_EQ(ShapeError(rows), "row_dims is 0, expected at least 1");
 }
 
 TEST(LinearTest, GradientsCheckTheirShapes) {
@@ -102,6 +161,12 @@ TEST(LinearTest, GradientsCheckTheirShapes) {
   OpCase weight = good.GradWeight();
   weight.inputs[1] = {3, 5};
   EXPECT_EQ(ShapeError(weight), "x (2, 2, 3, 4) and dy (3, 5) have different batches");
+  OpCase sequences = Layer{{2, 2, 3, 4}, 5, 2}.GradWeight();
+  sequences.inputs[1] = {2, 3, 5};
+  EXPECT_EQ(ShapeError(sequences), "x (2, 2, 3, 4) and dy (2, 3, 5) have different batches");
+  OpCase flat = good.GradBias();
+  flat.inputs[0] = {5};
+  EXPECT_EQ(ShapeError(flat), "dy has shape (5), expected (batch, ..., outputs)");
   OpCase outputs = good.GradInput();
   outputs.inputs[1] = {2, 6};
   EXPECT_EQ(ShapeError(outputs), "dy (2, 6) has 6 outputs, w (5, 24) expects 5");
@@ -112,6 +177,9 @@ TEST(LinearTest, GradientsCheckTheirShapes) {
   EXPECT_EQ(ShapeError(input), "sample_dims has a negative entry -24");
   input.attributes.Set("sample_dims", std::vector<int64_t>{});
   EXPECT_EQ(ShapeError(input), "sample_dims has 0 entries, expected 1 to 4");
+  OpCase long_input = Layer{{2, 3, 4, 5}, 5, 3}.GradInput();
+  long_input.attributes.Set("sample_dims", std::vector<int64_t>{5, 1, 1});
+  EXPECT_EQ(ShapeError(long_input), "sample_dims has 3 entries, expected 1 to 2");
 }
 
 }  // namespace

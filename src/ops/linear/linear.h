@@ -6,6 +6,13 @@
 
 namespace thimble {
 
+// The rows of y or dy: all dimensions but the last.
+inline int64_t LinearRows(const Shape& y) {
+  int64_t rows = 1;
+  for (size_t axis = 0; axis + 1 < y.rank(); ++axis) rows *= y[axis];
+  return rows;
+}
+
 struct LinearCpu {
   static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <array>
-
 #include "thimble/device/cpu/gemm/gemm.h"
 #include "thimble/ops/linear/linear.h"
 
@@ -13,17 +10,17 @@ size_t ScratchFor(const GemmShape& shape, const KernelLimits& limits) {
   return GemmScratchBytes(shape, Size(limits.threads), limits.scratch_bytes_per_thread);
 }
 
-// y (B, N) = x (B, F) * w transposed (F, N).
+// With R rows: y (R, N) = x (R, F) * w transposed (F, N).
 GemmShape ForwardShape(const Shape& y, const Shape& w, DType type) {
-  return {Size(y[0]), Size(y[1]), Size(w[1]), IsShortNumber(type)};
+  return {Size(LinearRows(y)), Size(w[0]), Size(w[1]), IsShortNumber(type)};
 }
-// dw (N, F) = dy transposed (N, B) * x (B, F).
+// dw (N, F) = dy transposed (N, R) * x (R, F).
 GemmShape GradWeightShape(const Shape& dw, const Shape& dy, DType type) {
-  return {Size(dw[0]), Size(dw[1]), Size(dy[0]), IsShortNumber(type)};
+  return {Size(dw[0]), Size(dw[1]), Size(LinearRows(dy)), IsShortNumber(type)};
 }
-// dx (B, F) = dy (B, N) * w (N, F).
+// dx (R, F) = dy (R, N) * w (N, F).
 GemmShape GradInputShape(const Shape& w, const Shape& dy, DType type) {
-  return {Size(dy[0]), Size(w[1]), Size(w[0]), IsShortNumber(type)};
+  return {Size(LinearRows(dy)), Size(w[1]), Size(w[0]), IsShortNumber(type)};
 }
 
 }  // namespace
@@ -37,7 +34,9 @@ void LinearCpu::Run(const KernelCall& call) {
   const GemmShape shape = ForwardShape(call.out_shape(0), call.in_shape(1), y.type);
   const PlainPacker x(ConstNumbersOf(call.inputs[0]), shape.depth);
   const TransposedPacker w(ConstNumbersOf(call.inputs[1]), shape.depth);
-  Gemm({shape, x, w, y, ConstNumbersOf(call.inputs[2])}, call.scratch, call.pool);
+  const bool biased = call.inputs.size() > 2;
+  Gemm({shape, x, w, y, biased ? ConstNumbersOf(call.inputs[2]) : ConstNumbers{}}, call.scratch,
+       call.pool);
 }
 
 size_t LinearGradWeightCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
@@ -50,30 +49,6 @@ void LinearGradWeightCpu::Run(const KernelCall& call) {
   const PlainPacker x(ConstNumbersOf(call.inputs[0]), shape.columns);
   const TransposedPacker dy(ConstNumbersOf(call.inputs[1]), shape.rows);
   Gemm({shape, dy, x, dw}, call.scratch, call.pool);
-}
-
-void LinearGradBiasCpu::Run(const KernelCall& call) {
-  constexpr size_t kColumns =
-      64;  // per chunk: their sums fit into registers and the first-level cache
-  const size_t rows = Size(call.in_shape(0)[0]);
-  const size_t columns = Size(call.in_shape(0)[1]);
-  const ConstNumbers dy = ConstNumbersOf(call.inputs[0]);  // (B, N)
-  const Numbers db = NumbersOf(call.outputs[0]);           // (N)
-  call.pool.Run((columns + kColumns - 1) / kColumns, [&](size_t chunk, size_t /*thread*/) {
-    const size_t begin = chunk * kColumns;
-    const size_t count = std::min(kColumns, columns - begin);
-    // Batches of tokens have thousands of rows; a sum in double stays exact to the last bit of a
-    // float.
-    std::array<double, kColumns> sums{};
-    alignas(64) std::array<float, kColumns> copy;
-    for (size_t row = 0; row < rows; ++row) {
-      const float* piece = ReadNumbers(dy + (row * columns + begin), count, copy.data());
-      for (size_t j = 0; j < count; ++j) sums[j] += piece[j];
-    }
-    float* result = RoomForNumbers(db + begin, copy.data());
-    for (size_t j = 0; j < count; ++j) result[j] = static_cast<float>(sums[j]);
-    WriteNumbers(result, count, db + begin);
-  });
 }
 
 size_t LinearGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {

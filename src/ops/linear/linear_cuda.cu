@@ -275,41 +275,45 @@ void RunProduct(const KernelCall& call, const ProductShape& shape,
 
 }  // namespace
 
-// y (B, N) = x (B, F) * w transposed (F, N) + b.
+// With R rows: y (R, N) = x (R, F) * w transposed (F, N) + b.
 void LinearCuda::Run(const KernelCall& call) {
   const Shape& w = call.in_shape(1);  // (N, F)
   const int64_t features = w[1];
-  LaunchProduct(call.stream, {.shape = {call.out_shape(0)[0], w[0], features},
+  const Numbers y = NumbersOf(call.outputs[0]);
+  const bool biased = call.inputs.size() > 2;
+  const ConstNumbers bias = biased ? ConstNumbersOf(call.inputs[2]) : ConstNumbers{nullptr, y.type};
+  LaunchProduct(call.stream, {.shape = {LinearRows(call.out_shape(0)), w[0], features},
                               .a = {ConstNumbersOf(call.inputs[0]), features, 1},
                               .b = {ConstNumbersOf(call.inputs[1]), 1, features},
-                              .target = {ConstNumbersOf(call.inputs[2]), NumbersOf(call.outputs[0]),
-                                         w[0], true}});
+                              .target = {bias, y, w[0], biased}});
 }
 
-// dw (N, F) = dy transposed (N, B) * x (B, F).
+// dw (N, F) = dy transposed (N, R) * x (R, F).
 void LinearGradWeightCuda::Run(const KernelCall& call) {
   const Shape& dw = call.out_shape(0);
-  RunProduct(call, {dw[0], dw[1], call.in_shape(1)[0]}, {ConstNumbersOf(call.inputs[1]), 1, dw[0]},
+  RunProduct(call, {dw[0], dw[1], LinearRows(call.in_shape(1))},
+             {ConstNumbersOf(call.inputs[1]), 1, dw[0]},
              {ConstNumbersOf(call.inputs[0]), dw[1], 1});
 }
 
-// db (N): the sums of the columns of dy (B, N).
+// db (N): the sums of the columns of dy (R, N).
 void LinearGradBiasCuda::Run(const KernelCall& call) {
-  const Shape& dy = call.in_shape(0);
-  if (dy[1] == 0) return;
-  const auto blocks = static_cast<unsigned>((dy[1] - 1) / kWarpLanes + 1);
+  const int64_t rows = LinearRows(call.in_shape(0));
+  const int64_t columns = call.out_shape(0)[0];
+  if (columns == 0) return;
+  const auto blocks = static_cast<unsigned>((columns - 1) / kWarpLanes + 1);
   WithStorage(call.inputs[0].dtype, [&](auto type) {
     ColumnSumsKernel<<<blocks, dim3(kWarpLanes, kRowParts), 0, call.stream>>>(
-        dy[0], dy[1], call.In<decltype(type)>(0), NumbersOf(call.outputs[0]));
+        rows, columns, call.In<decltype(type)>(0), NumbersOf(call.outputs[0]));
     THIMBLE_CUDA_LAUNCHED();
   });
 }
 
-// dx (B, F) = dy (B, N) * w (N, F).
+// dx (R, F) = dy (R, N) * w (N, F).
 void LinearGradInputCuda::Run(const KernelCall& call) {
   const Shape& w = call.in_shape(0);
-  RunProduct(call, {call.in_shape(1)[0], w[1], w[0]}, {ConstNumbersOf(call.inputs[1]), w[0], 1},
-             {ConstNumbersOf(call.inputs[0]), w[1], 1});
+  RunProduct(call, {LinearRows(call.in_shape(1)), w[1], w[0]},
+             {ConstNumbersOf(call.inputs[1]), w[0], 1}, {ConstNumbersOf(call.inputs[0]), w[1], 1});
 }
 
 }  // namespace thimble

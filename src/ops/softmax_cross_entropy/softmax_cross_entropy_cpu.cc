@@ -4,15 +4,8 @@
 
 #include "thimble/device/cpu/parallel_elements.h"
 #include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy.h"
+#include "thimble/ops/softmax_cross_entropy/softmax_row.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "thimble/ops/softmax_cross_entropy/softmax_cross_entropy_cpu.cc"
-#include <hwy/foreach_target.h>
-#include <hwy/highway.h>
-
-#include "thimble/ops/softmax_cross_entropy/softmax_row-inl.h"
-
-#if HWY_ONCE
 namespace thimble {
 namespace {
 
@@ -42,41 +35,6 @@ struct Partial {
 bool InRange(int32_t label, size_t classes) {
   return label >= 0 && static_cast<size_t>(label) < classes;
 }
-
-}  // namespace
-
-HWY_EXPORT(RowMaximum);
-HWY_EXPORT(RowSumOfExponentials);
-HWY_EXPORT(RowGradient);
-
-namespace {
-
-// The values that determine a row's loss and gradient. The maximum's own exponential is 1 and is
-// kept separate, so that small terms are not lost in the sum: a confident row has a tiny loss and
-// gradient.
-struct RowSoftmax {
-  // `row` has at least one class.
-  RowSoftmax(const float* row, size_t classes) : best(FirstMaximum(row, classes)) {
-    largest = row[best];
-    others =
-        HWY_DYNAMIC_DISPATCH(RowSumOfExponentials)(row, best, largest) +
-        HWY_DYNAMIC_DISPATCH(RowSumOfExponentials)(row + best + 1, classes - best - 1, largest);
-    // An infinite maximum makes the row NaN, as it does in the formula.
-    others += static_cast<double>(largest - largest);
-  }
-
-  size_t best;    // index of the first maximum
-  float largest;  // the maximum
-  double others;  // sum of exp(logit - largest) without the maximum's own
-
- private:
-  // As in the reference: a NaN in first place counts as the maximum.
-  static size_t FirstMaximum(const float* row, size_t classes) {
-    if (std::isnan(row[0])) return 0;
-    const float maximum = HWY_DYNAMIC_DISPATCH(RowMaximum)(row, classes);
-    return static_cast<size_t>(std::find(row, row + classes, maximum) - row);
-  }
-};
 
 }  // namespace
 
@@ -130,8 +88,7 @@ void SoftmaxCrossEntropyGradCpu::Run(const KernelCall& call) {
       }
       const RowSoftmax softmax(row, chunks.classes);
       const double scale = factor / (1 + softmax.others);
-      HWY_DYNAMIC_DISPATCH(RowGradient)
-      (row, chunks.classes, softmax.largest, static_cast<float>(scale), out);
+      ScaledExponentials(row, chunks.classes, softmax.largest, static_cast<float>(scale), out);
       const size_t label = static_cast<size_t>(labels[b]);
       if (label == softmax.best) {
         out[label] = static_cast<float>(-scale * softmax.others);
@@ -143,4 +100,3 @@ void SoftmaxCrossEntropyGradCpu::Run(const KernelCall& call) {
 }
 
 }  // namespace thimble
-#endif  // HWY_ONCE

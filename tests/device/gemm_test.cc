@@ -160,6 +160,52 @@ TEST_P(GemmTest, SameBitsForAnyThreadsScratchAndStorage) {
   }
 }
 
+// Product into numbers that are there already.
+std::vector<float> SumWith(const Operands& in, std::vector<float> c, const Room& room) {
+  const PlainPacker a(in.a.data(), in.shape.depth);
+  const PlainPacker b(in.b.data(), in.shape.columns);
+  Buffer scratch(
+      GemmScratchBytes(in.shape, static_cast<size_t>(room.threads), room.scratch_bytes_per_thread) /
+      sizeof(float));
+  ThreadPool pool(room.threads);
+  Gemm({.shape = in.shape, .a = a, .b = b, .c = c.data(), .adds = true}, scratch.bytes(), pool);
+  return c;
+}
+
+TEST_P(GemmTest, AddsToWhatIsThere) {
+  for (const GemmShape& shape : kShapes) {
+    SCOPED_TRACE(testing::Message()
+                 << shape.rows << " x " << shape.columns << " x " << shape.depth);
+    const Operands in(shape);
+    const std::vector<float> zeros(shape.rows * shape.columns, 0.0F);
+    EXPECT_EQ(SumWith(in, zeros, {}), Product(in, Storage::kPlain, {}));
+    std::vector<float> expected = RandomFloats(zeros.size(), 3);
+    const std::vector<float> sums = SumWith(in, expected, {});
+    for (const int threads : {1, 3}) {
+      EXPECT_TRUE(SameBits(SumWith(in, expected, {threads, 64 * kKiB}), sums));
+    }
+    const std::vector<float> product = Product(in, Storage::kPlain, {});
+    for (size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_NEAR(sums[i], expected[i] + product[i], 1e-6 * static_cast<double>(shape.depth)) << i;
+    }
+  }
+  const std::vector<float> old = {1, 2};
+  EXPECT_EQ(SumWith(Operands({1, 2, 0}), old, {}), old);
+}
+
+// Rows of a product have the same bits in a product with fewer rows.
+TEST_P(GemmTest, OnePartDoesNotDependOnOtherRows) {
+  const GemmShape whole{300, 40, 2100, false, true};
+  const GemmShape first{17, 40, 2100, false, true};
+  Operands in(whole);
+  const std::vector<float> c = Product(in, Storage::kPlain, {});
+  in.shape = first;
+  const std::vector<float> rows = Product(in, Storage::kPlain, {});
+  EXPECT_TRUE(SameBits(rows, {c.begin(), c.begin() + 17 * 40}));
+  EXPECT_GT(CutDepth({17, 40, 2100}).parts.count, 1U);
+  EXPECT_EQ(CutDepth(first).parts.count, 1U);
+}
+
 TEST_P(GemmTest, NothingToSumGivesZeros) {
   const Operands in({20, 9, 0});
   EXPECT_EQ(Product(in, Storage::kPlain, {}), std::vector<float>(180, 0.0F));

@@ -103,7 +103,7 @@ DepthCut CutDepth(const GemmShape& shape) {
   const size_t elements = std::max<size_t>(1, shape.rows * shape.columns);
   const size_t by_size = (kMaxPartialFloats + elements / 2) / elements;
   const size_t by_depth = shape.depth / kPanelDepth;
-  const size_t at_most = shape.rows > kMaxSplitRows ? 1 : kMaxDepthParts;
+  const size_t at_most = shape.one_part || shape.rows > kMaxSplitRows ? 1 : kMaxDepthParts;
   const size_t parts = std::bit_floor(std::max<size_t>(1, std::min({by_size, by_depth, at_most})));
   const size_t part_size = CeilDivide(shape.depth, parts);
   return {{shape.depth, part_size, parts}, CutEqually(part_size, kPanelDepth).size};

@@ -15,6 +15,9 @@ struct GemmShape {
   size_t columns = 0;
   size_t depth = 0;
   bool short_c = false;  // C stores 16 bits: sums are kept in scratch until they are complete
+  // The depth is one part: the order of additions then depends on the depth alone, and an element
+  // of C has the same bits in a product with other rows and columns.
+  bool one_part = false;
 };
 
 // The half-open range [begin, end).

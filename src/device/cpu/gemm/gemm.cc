@@ -124,7 +124,7 @@ void MultiplyShared(const GemmRun& run, const Region& region, size_t first, size
       for (size_t block = first; block < last; ++block) {
         const IndexRange depth = run.cut.Block(0, block);
         MultiplyRows(run, rows, {panels.Block(depth), region.columns.size(), depth},
-                     run.ThreadScratch(thread), c_rows.data(), block != 0);
+                     run.ThreadScratch(thread), c_rows.data(), block != 0 || run.problem.adds);
       }
     }
   });
@@ -172,6 +172,7 @@ void SumPart(const GemmRun& run, const Region& region, IndexRange columns, size_
   float* a_panel = thread_scratch;
   float* b_packed = thread_scratch + kMaxTileRows * kPanelDepth;
   const EqualPieces strips = CutEqually(region.rows.size(), run.tile.rows);
+  const bool adds = run.problem.adds && part == 0;  // the part that is summed in C
   for (size_t block = 0; block < run.cut.NumBlocks(part); ++block) {
     const IndexRange depth = run.cut.Block(part, block);
     for (size_t strip = 0; strip < CeilDivide(columns.size(), run.tile.columns); ++strip) {
@@ -186,7 +187,7 @@ void SumPart(const GemmRun& run, const Region& region, IndexRange columns, size_
             PartialRow(run, region, part, within.begin + r) + columns.begin - region.columns.begin;
       }
       MultiplyRows(run, rows, {b_packed, columns.size(), depth}, a_panel, c_rows.data(),
-                   block != 0);
+                   block != 0 || adds);
     }
   }
 }
@@ -219,6 +220,7 @@ void RunSplitDepth(const GemmRun& run) {
 
 // C for an empty depth.
 void FillZero(const GemmRun& run) {
+  if (run.problem.adds) return;
   const size_t columns = run.problem.shape.columns;
   run.pool.Run(run.problem.shape.rows, [&](size_t row, size_t /*thread*/) {
     alignas(64) float copy[kNumbersPerPiece];
@@ -243,6 +245,8 @@ size_t GemmScratchBytes(const GemmShape& shape, size_t threads, size_t scratch_b
 void Gemm(const GemmProblem& problem, std::span<std::byte> scratch, ThreadPool& pool) {
   const GemmShape& shape = problem.shape;
   THIMBLE_CHECK(shape.short_c == IsShortNumber(problem.c.type), "the shape has another type of C");
+  THIMBLE_CHECK(!problem.adds || (!shape.short_c && problem.bias.data == nullptr),
+                "only plain sums in f32 can be added to");
   if (shape.rows == 0 || shape.columns == 0) return;
   const auto threads = static_cast<size_t>(pool.num_threads());
   GemmRun run{problem,

@@ -1,4 +1,5 @@
-// Gemm: C = A * B with operands read through packers, within given scratch. README.md explains how.
+// Gemm: C = A * B, or C += A * B, with operands read through packers, within given scratch.
+// README.md explains how.
 //
 //   const PlainPacker x_packer(x, depth);         // A (rows, depth)
 //   const TransposedPacker w_packer(w, depth);    // B (depth, columns), stored as its transpose
@@ -23,6 +24,8 @@ struct GemmProblem {
   Numbers c;  // (rows, columns); overwritten, must not overlap the operands
   // Added to each row of C: (columns), or null.
   ConstNumbers bias = {};
+  // C is added to instead, each depth block to the previous sum. Requires f32 and no bias.
+  bool adds = false;
 };
 
 // Scratch bytes for Gemm; at most threads * scratch_bytes_per_thread if that is at least 64 KiB per
@@ -30,7 +33,7 @@ struct GemmProblem {
 size_t GemmScratchBytes(const GemmShape& shape, size_t threads, size_t scratch_bytes_per_thread);
 
 // Requires at least the bytes that GemmScratchBytes gave for this shape and the pool's threads,
-// 64-byte aligned. A depth of zero gives zeros.
+// 64-byte aligned. A depth of zero is a sum of nothing.
 void Gemm(const GemmProblem& problem, std::span<std::byte> scratch, ThreadPool& pool);
 
 }  // namespace thimble

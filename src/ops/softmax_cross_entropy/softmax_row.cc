@@ -106,7 +106,7 @@ namespace {
 // As in the reference: a NaN in first place counts as the maximum.
 size_t FirstMaximumOfRow(const float* row, size_t classes) {
   if (std::isnan(row[0])) return 0;
-  const float maximum = HWY_DYNAMIC_DISPATCH(RowMaximum)(row, classes);
+  const float maximum = LargestOfRow(row, classes);
   return static_cast<size_t>(std::find(row, row + classes, maximum) - row);
 }
 
@@ -114,8 +114,8 @@ size_t FirstMaximumOfRow(const float* row, size_t classes) {
 
 RowSoftmax::RowSoftmax(const float* row, size_t classes)
     : best(FirstMaximumOfRow(row, classes)), largest(row[best]) {
-  const auto sum = HWY_DYNAMIC_DISPATCH(RowSumOfExponentials);
-  others = sum(row, best, largest) + sum(row + best + 1, classes - best - 1, largest);
+  others = SumOfExponentials(row, best, largest) +
+           SumOfExponentials(row + best + 1, classes - best - 1, largest);
   // An infinite maximum makes the row NaN, as it does in the formula.
   others += static_cast<double>(largest - largest);
 }
@@ -124,7 +124,15 @@ void ScaledExponentials(const float* row, size_t count, float shift, float facto
   HWY_DYNAMIC_DISPATCH(RowExponentials)(row, count, shift, factor, out);
 }
 
+float LargestOfRow(const float* row, size_t count) {
+  return HWY_DYNAMIC_DISPATCH(RowMaximum)(row, count);
+}
+
 double SumOfRow(const float* row, size_t count) { return HWY_DYNAMIC_DISPATCH(RowSum)(row, count); }
+
+double SumOfExponentials(const float* row, size_t count, float shift) {
+  return HWY_DYNAMIC_DISPATCH(RowSumOfExponentials)(row, count, shift);
+}
 
 }  // namespace thimble
 #endif  // HWY_ONCE

@@ -17,10 +17,15 @@ struct RowSoftmax {
   double others;  // sum of exp(logit - largest) without the maximum's own; NaN if that is infinite
 };
 
+// The largest number that is not NaN.
+float LargestOfRow(const float* row, size_t count);
+
+// Sums: each lane sums in floats, the lanes are added in doubles.
+double SumOfRow(const float* row, size_t count);
+// Of exp(number - shift).
+double SumOfExponentials(const float* row, size_t count, float shift);
+
 // out = exp(row - shift) * factor; out may be row. NaN stays NaN.
 void ScaledExponentials(const float* row, size_t count, float shift, float factor, float* out);
-
-// Each lane sums in floats, the lanes are added in doubles.
-double SumOfRow(const float* row, size_t count);
 
 }  // namespace thimble

@@ -71,7 +71,7 @@ const std::vector<Layer> kLayers = {{{1, 1}, 1},
                                     {{40, 60, 2}, 70, 2}};
 
 // Rows in two dimensions or more.
-Layer RandomSequences(CaseDraw& draw) {
+Layer RandomSequenceLayer(CaseDraw& draw) {
   if (draw.OneIn(4)) return {{3, draw.Size(6), draw.Size(6), draw.Size(6)}, draw.Size(40), 3};
   if (draw.OneIn(4)) return {{draw.Size(9), draw.Size(40), 2}, draw.Size(30), 2};
   return {{draw.Size(9), draw.Size(30), draw.Size(90)}, draw.Size(90), 2};
@@ -85,7 +85,7 @@ Layer RandomLayer(CaseDraw& draw) {
   if (draw.OneIn(3)) {
     layer.x = {draw.Size(30), draw.Between(1, 8), draw.Between(1, 8), draw.Size(9)};
   }
-  if (draw.OneIn(3)) layer = RandomSequences(draw);
+  if (draw.OneIn(3)) layer = RandomSequenceLayer(draw);
   if (draw.OneIn(24)) {
     layer = {draw.OneIn(2) ? Shape{0, 5, 7} : Shape{4, 6, 0}, layer.outputs, draw.Between(1, 2)};
   }

@@ -71,7 +71,10 @@ struct Tokens {
             .attributes = {{"padding", padding}, {"smoothing", smoothing}},
             .integer_bound = static_cast<int>(words),
             .given_inputs = {{0, X()}, {1, W()}},
-            .shared_sum_size = static_cast<double>(words)};
+            .shared_sum_size = static_cast<double>(words),
+            // The reference rounds 1 + the exponentials of less likely words, and the logarithm of
+            // that before it is added to the largest logit.
+            .cancelled_size = 1};
   }
   OpCase Grad() const {
     return {.op = "token_cross_entropy_grad",
@@ -86,7 +89,7 @@ struct Tokens {
 
 // Around the edges of slices of the vocabulary (224 words), chains and blocks of tokens (252 and
 // 1,008), and depth blocks of the product (256).
-const std::vector<Tokens> kTokens = {
+const std::vector<Tokens> kTokenCases = {
     {1, 1, 1, 1},
     {2, 3, 4, 5},
     {1, 2, 3, 2, 0, 0},
@@ -121,7 +124,7 @@ Tokens RandomTokens(CaseDraw& draw) {
 
 std::vector<OpCase> TokenCrossEntropyCases() {
   std::vector<OpCase> cases;
-  for (const Tokens& tokens : kTokens) {
+  for (const Tokens& tokens : kTokenCases) {
     cases.push_back(tokens.Forward());
     cases.push_back(tokens.Grad());
   }
@@ -137,8 +140,8 @@ namespace {
 const float kLog2 = std::log(2.0F);
 const float kLog5 = std::log(5.0F);
 const float kLog8 = std::log(8.0F);
-const OpData kUnits{{1, 0, 0, 1}, {}};
-const OpData kWords{{0, kLog5, kLog2, 0, kLog5, kLog2}, {}};
+const OpData kTwoUnitTokens{{1, 0, 0, 1}, {}};
+const OpData kThreeWords{{0, kLog5, kLog2, 0, kLog5, kLog2}, {}};
 
 OpCase TwoTokens(double smoothing, int64_t padding = -1) {
   return Tokens{1, 2, 2, 3, padding, smoothing}.Forward();
@@ -147,7 +150,7 @@ OpCase TwoTokensGrad(double smoothing, int64_t padding = -1) {
   return Tokens{1, 2, 2, 3, padding, smoothing}.Grad();
 }
 
-void ExpectNumbers(const OpData& actual, const std::vector<float>& expected) {
+void ExpectTokenNumbers(const OpData& actual, const std::vector<float>& expected) {
   ASSERT_EQ(actual.floats.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
     EXPECT_NEAR(actual.floats[i], expected[i], 2e-6) << "element " << i;
@@ -155,58 +158,63 @@ void ExpectNumbers(const OpData& actual, const std::vector<float>& expected) {
 }
 
 TEST(TokenCrossEntropy, SumsOverTokens) {
-  for (const auto& out : RunAllKernels(TwoTokens(0), {kUnits, kWords, {{}, {2, 1}}})) {
+  for (const auto& out : RunAllKernels(TwoTokens(0), {kTwoUnitTokens, kThreeWords, {{}, {2, 1}}})) {
     const float nll = (kLog8 - kLog5) + kLog8;
-    ExpectNumbers(out[0], {nll});
-    ExpectNumbers(out[1], {nll});
+    ExpectTokenNumbers(out[0], {nll});
+    ExpectTokenNumbers(out[1], {nll});
     EXPECT_EQ(out[2].integers[0], 1);
-    ExpectNumbers(out[3], {kLog8, kLog8});
+    ExpectTokenNumbers(out[3], {kLog8, kLog8});
   }
 }
 
 TEST(TokenCrossEntropy, SmoothingSpreadsATenth) {
-  for (const auto& out : RunAllKernels(TwoTokens(0.1), {kUnits, kWords, {{}, {2, 1}}})) {
+  for (const auto& out :
+       RunAllKernels(TwoTokens(0.1), {kTwoUnitTokens, kThreeWords, {{}, {2, 1}}})) {
     const float nll = (kLog8 - kLog5) + kLog8;
     const float all_words = 3 * kLog8 - kLog2 - kLog5;  // -log p summed, the same for both
-    ExpectNumbers(out[0], {0.9F * nll + 2 * 0.1F / 3 * all_words});
-    ExpectNumbers(out[1], {nll});
+    ExpectTokenNumbers(out[0], {0.9F * nll + 2 * 0.1F / 3 * all_words});
+    ExpectTokenNumbers(out[1], {nll});
   }
 }
 
 TEST(TokenCrossEntropy, PaddingDoesNotCount) {
-  for (const auto& out : RunAllKernels(TwoTokens(0, 1), {kUnits, kWords, {{}, {2, 1}}})) {
-    ExpectNumbers(out[0], {kLog8 - kLog5});
-    ExpectNumbers(out[1], {kLog8 - kLog5});
+  for (const auto& out :
+       RunAllKernels(TwoTokens(0, 1), {kTwoUnitTokens, kThreeWords, {{}, {2, 1}}})) {
+    ExpectTokenNumbers(out[0], {kLog8 - kLog5});
+    ExpectTokenNumbers(out[1], {kLog8 - kLog5});
     EXPECT_EQ(out[2].integers[0], 1);
-    ExpectNumbers(out[3], {kLog8, kLog8});
+    ExpectTokenNumbers(out[3], {kLog8, kLog8});
   }
 }
 
 TEST(TokenCrossEntropy, GradientOfTwoTokens) {
-  const std::vector<OpData> in = {kUnits, kWords, {{}, {2, 1}}, {{kLog8, kLog8}, {}}, {{2}, {}}};
+  const std::vector<OpData> in = {
+      kTwoUnitTokens, kThreeWords, {{}, {2, 1}}, {{kLog8, kLog8}, {}}, {{2}, {}}};
   const float t1[] = {2 * (0.125F - 0.1F), 2 * (0.25F - 0.1F), 2 * (0.625F - 0.8F)};
   const float t2[] = {2 * (0.625F - 0.1F), 2 * (0.125F - 0.8F), 2 * (0.25F - 0.1F)};
   for (const auto& out : RunAllKernels(TwoTokensGrad(0.3), in)) {
-    ExpectNumbers(out[0], {t1[1] * kLog2 + t1[2] * kLog5, t1[0] * kLog5 + t1[2] * kLog2,
-                           t2[1] * kLog2 + t2[2] * kLog5, t2[0] * kLog5 + t2[2] * kLog2});
-    ExpectNumbers(out[1], {t1[0], t2[0], t1[1], t2[1], t1[2], t2[2]});
+    ExpectTokenNumbers(out[0], {t1[1] * kLog2 + t1[2] * kLog5, t1[0] * kLog5 + t1[2] * kLog2,
+                                t2[1] * kLog2 + t2[2] * kLog5, t2[0] * kLog5 + t2[2] * kLog2});
+    ExpectTokenNumbers(out[1], {t1[0], t2[0], t1[1], t2[1], t1[2], t2[2]});
   }
   for (const auto& out : RunAllKernels(TwoTokensGrad(0.3, 1), in)) {
-    ExpectNumbers(out[0], {t1[1] * kLog2 + t1[2] * kLog5, t1[0] * kLog5 + t1[2] * kLog2, 0, 0});
-    ExpectNumbers(out[1], {t1[0], 0, t1[1], 0, t1[2], 0});
+    ExpectTokenNumbers(out[0],
+                       {t1[1] * kLog2 + t1[2] * kLog5, t1[0] * kLog5 + t1[2] * kLog2, 0, 0});
+    ExpectTokenNumbers(out[1], {t1[0], 0, t1[1], 0, t1[2], 0});
   }
 }
 
 TEST(TokenCrossEntropy, TargetOutOfRangeIsNan) {
   for (const int target : {-1, 3, INT_MAX, INT_MIN}) {
-    for (const auto& out : RunAllKernels(TwoTokens(0.1), {kUnits, kWords, {{}, {2, target}}})) {
+    for (const auto& out :
+         RunAllKernels(TwoTokens(0.1), {kTwoUnitTokens, kThreeWords, {{}, {2, target}}})) {
       EXPECT_TRUE(std::isnan(out[0].floats[0])) << target;
       EXPECT_TRUE(std::isnan(out[1].floats[0])) << target;
       EXPECT_EQ(out[2].integers[0], 1) << target;
     }
-    for (const auto& out :
-         RunAllKernels(TwoTokensGrad(0.1),
-                       {kUnits, kWords, {{}, {2, target}}, {{kLog8, kLog8}, {}}, {{1}, {}}})) {
+    for (const auto& out : RunAllKernels(
+             TwoTokensGrad(0.1),
+             {kTwoUnitTokens, kThreeWords, {{}, {2, target}}, {{kLog8, kLog8}, {}}, {{1}, {}}})) {
       EXPECT_FALSE(std::isnan(out[0].floats[0])) << target;
       EXPECT_TRUE(std::isnan(out[0].floats[2])) << target;
       EXPECT_TRUE(std::isnan(out[1].floats[0])) << target;
@@ -247,7 +255,9 @@ TEST(TokenCrossEntropy, FirstOfEqualLogitsCounts) {
   }
 }
 
-OpData Floats(const std::vector<double>& numbers) { return {{numbers.begin(), numbers.end()}, {}}; }
+OpData TokenData(const std::vector<double>& numbers) {
+  return {{numbers.begin(), numbers.end()}, {}};
+}
 
 OpData SomeTargets(const Tokens& tokens) {
   OpData targets;
@@ -257,7 +267,7 @@ OpData SomeTargets(const Tokens& tokens) {
   return targets;
 }
 
-void ExpectClose(const OpData& actual, const OpData& expected) {
+void ExpectCloseGradients(const OpData& actual, const OpData& expected) {
   ASSERT_EQ(actual.floats.size(), expected.floats.size());
   for (size_t i = 0; i < expected.floats.size(); ++i) {
     EXPECT_NEAR(actual.floats[i], expected.floats[i], 1e-5) << "element " << i;
@@ -267,8 +277,8 @@ void ExpectClose(const OpData& actual, const OpData& expected) {
 // Without smoothing: linear and softmax_cross_entropy with all logits in memory.
 TEST(TokenCrossEntropy, AgreesWithLinearAndSoftmaxCrossEntropy) {
   const Tokens tokens{3, 7, 20, 500, -1, 0};
-  const OpData x = Floats(tokens.X());
-  const OpData w = Floats(tokens.W());
+  const OpData x = TokenData(tokens.X());
+  const OpData w = TokenData(tokens.W());
   const OpData targets = SomeTargets(tokens);
   const auto fused = RunOp(tokens.Forward(), {x, w, targets});
   const OpData dloss{{0.5F}, {}};
@@ -286,17 +296,18 @@ TEST(TokenCrossEntropy, AgreesWithLinearAndSoftmaxCrossEntropy) {
   const auto dlogits =
       RunOp({.op = "softmax_cross_entropy_grad", .inputs = {logit_shape, labels, Shape{1}}},
             {logits, targets, dloss})[0];
-  ExpectClose(fused_grad[0],
-              RunOp({.op = "linear_grad_input",
-                     .inputs = {tokens.w(), logit_shape},
-                     .attributes = {{"sample_dims", std::vector<int64_t>{tokens.channels}}}},
-                    {w, dlogits})[0]);
-  ExpectClose(fused_grad[1],
-              RunOp({.op = "linear_grad_weight", .inputs = {rows, logit_shape}}, {x, dlogits})[0]);
+  ExpectCloseGradients(
+      fused_grad[0], RunOp({.op = "linear_grad_input",
+                            .inputs = {tokens.w(), logit_shape},
+                            .attributes = {{"sample_dims", std::vector<int64_t>{tokens.channels}}}},
+                           {w, dlogits})[0]);
+  ExpectCloseGradients(
+      fused_grad[1],
+      RunOp({.op = "linear_grad_weight", .inputs = {rows, logit_shape}}, {x, dlogits})[0]);
 }
 
 template <class T>
-std::vector<T> Part(const std::vector<T>& whole, int64_t begin, int64_t end) {
+std::vector<T> PartOfBatch(const std::vector<T>& whole, int64_t begin, int64_t end) {
   return {whole.begin() + begin, whole.begin() + end};
 }
 
@@ -304,15 +315,15 @@ std::vector<T> Part(const std::vector<T>& whole, int64_t begin, int64_t end) {
 TEST(TokenCrossEntropy, TokensDoNotDependOnTheBatch) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     const Tokens whole{30, 10, 600, 300};
-    const auto x = Floats(whole.X()).floats;
-    const OpData w = Floats(whole.W());
+    const auto x = TokenData(whole.X()).floats;
+    const OpData w = TokenData(whole.W());
     const auto targets = SomeTargets(whole).integers;
     const auto run = [&](int64_t first, int64_t sentences) {
       Tokens part{sentences, 10, 600, 300};
       const int64_t begin = first * 10;
       const int64_t end = begin + part.count();
-      const OpData rows{Part(x, begin * 600, end * 600), {}};
-      const OpData words{{}, Part(targets, begin, end)};
+      const OpData rows{PartOfBatch(x, begin * 600, end * 600), {}};
+      const OpData words{{}, PartOfBatch(targets, begin, end)};
       OpCase forward = part.Forward();
       OpCase grad = part.Grad();
       forward.number_types = grad.number_types = {type};
@@ -325,8 +336,34 @@ TEST(TokenCrossEntropy, TokensDoNotDependOnTheBatch) {
       const auto [log_sums, dx] = run(first, sentences);
       const int64_t begin = first * 10;
       const int64_t end = begin + sentences * 10;
-      EXPECT_EQ(log_sums, Part(all.first, begin, end));
-      EXPECT_EQ(dx, Part(all.second, begin * 600, end * 600));
+      EXPECT_EQ(log_sums, PartOfBatch(all.first, begin, end));
+      EXPECT_EQ(dx, PartOfBatch(all.second, begin * 600, end * 600));
+    }
+  }
+}
+
+// The bytes of the best kernel's scratch.
+size_t ScratchOf(const OpCase& op_case, const KernelLimits& limits) {
+  const PreparedCase prepared(op_case);
+  return prepared.op.kernels().front().scratch_bytes(prepared.call(), limits);
+}
+
+// In the size of a translation model, whose logits would take 106 MB.
+TEST(TokenCrossEntropy, ScratchStaysSmall) {
+  for (const DType type : {DType::kF32, DType::kF16}) {
+    OpCase forward{.op = "token_cross_entropy", .inputs = {{160, 25, 512}, {6632, 512}, {160, 25}}};
+    OpCase grad{.op = "token_cross_entropy_grad",
+                .inputs = {{160, 25, 512}, {6632, 512}, {160, 25}, {160, 25}, {1}}};
+    forward.number_types = grad.number_types = {type};
+    for (const int threads : {1, 2, 4}) {
+      constexpr size_t kMiB = size_t{1} << 20;
+      const size_t limit = static_cast<size_t>(threads) * kMiB;
+      EXPECT_LE(ScratchOf(forward, {threads, kMiB}), limit);
+      EXPECT_LE(ScratchOf(grad, {threads, kMiB}), limit);
+      EXPECT_LE(ScratchOf(forward, {threads, 64 * kMiB}), 2 * kMiB);
+      EXPECT_LE(ScratchOf(grad, {threads, 64 * kMiB}), 6 * kMiB);
+      EXPECT_LE(ScratchOf(forward, {threads, kMiB / 16}), kMiB / 4);
+      EXPECT_LE(ScratchOf(grad, {threads, kMiB / 16}), kMiB);
     }
   }
 }
@@ -334,7 +371,7 @@ TEST(TokenCrossEntropy, TokensDoNotDependOnTheBatch) {
 TEST(TokenCrossEntropy, WrongUseSaysWhy) {
   const Tokens good{2, 3, 4, 5};
   const auto with_input = [](OpCase op_case, size_t input, Shape shape) {
-    op_case.inputs[input] = std::move(shape);
+    op_case.inputs[input] = shape;
     return ShapeError(op_case);
   };
   EXPECT_THAT(with_input(good.Forward(), 0, {6, 4}), HasSubstr("expected 3 dimensions (B, T, C)"));

@@ -77,7 +77,8 @@ struct ForwardBlocks {
   size_t Bytes() const { return state_bytes + logit_bytes + product_bytes; }
 };
 
-ForwardBlocks BlocksOf(const TokenSizes& sizes, size_t tokens, size_t threads, size_t bytes) {
+ForwardBlocks ForwardBlocksOf(const TokenSizes& sizes, size_t tokens, size_t threads,
+                              size_t bytes) {
   const GemmShape logits = sizes.Logits(tokens);
   return {tokens, AlignedBytes(tokens * sizeof(TokenState)), BytesOfLogits(logits),
           GemmScratchBytes(logits, threads, bytes / threads)};
@@ -90,13 +91,14 @@ ForwardBlocks ChooseForwardBlocks(const TokenSizes& sizes, size_t threads, size_
   constexpr size_t kLeast = kMaxTokensOfBlock / 16;
   size_t tokens = kMaxTokensOfBlock;
   for (; tokens > kLeast; tokens /= 2) {
-    const ForwardBlocks blocks = BlocksOf(sizes, std::min(tokens, sizes.tokens), threads, kAny);
+    const ForwardBlocks blocks =
+        ForwardBlocksOf(sizes, std::min(tokens, sizes.tokens), threads, kAny);
     if (blocks.Bytes() <= scratch_bytes) return blocks;
   }
-  const ForwardBlocks least = BlocksOf(sizes, std::min(tokens, sizes.tokens), threads, 0);
+  const ForwardBlocks least = ForwardBlocksOf(sizes, std::min(tokens, sizes.tokens), threads, 0);
   const size_t fixed_bytes = least.state_bytes + least.logit_bytes;
-  return BlocksOf(sizes, least.tokens, threads,
-                  scratch_bytes > fixed_bytes ? scratch_bytes - fixed_bytes : 0);
+  return ForwardBlocksOf(sizes, least.tokens, threads,
+                         scratch_bytes > fixed_bytes ? scratch_bytes - fixed_bytes : 0);
 }
 
 }  // namespace
@@ -124,8 +126,8 @@ void TokenCrossEntropyCpu::Run(const KernelCall& call) {
   auto* states = reinterpret_cast<TokenState*>(call.scratch.data());
   auto* logits = reinterpret_cast<float*>(call.scratch.data() + blocks.state_bytes);
   const auto rest = call.scratch.subspan(blocks.state_bytes + blocks.logit_bytes);
-  ForEachPiece({0, sizes.tokens}, blocks.tokens, [&](IndexRange block) {
-    ForEachPiece({0, sizes.words}, kWordsOfSlice, [&](IndexRange slice) {
+  ForEachPieceOf({0, sizes.tokens}, blocks.tokens, [&](IndexRange block) {
+    ForEachPieceOf({0, sizes.words}, kWordsOfSlice, [&](IndexRange slice) {
       product.Run(block, slice, logits, rest, call.pool);
       call.pool.Run(CeilDivide(block.size(), kTokensOfChunk), [&](size_t chunk, size_t) {
         const size_t end = std::min(block.size(), (chunk + 1) * kTokensOfChunk);

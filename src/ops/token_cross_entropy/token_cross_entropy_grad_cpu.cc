@@ -97,9 +97,9 @@ GradientBlocks ChooseGradientBlocks(const TokenSizes& sizes, DType dx, DType dw,
       .Choose(scratch_bytes);
 }
 
-class GradientRun {
+class TokenGradientRun {
  public:
-  explicit GradientRun(const KernelCall& call)
+  explicit TokenGradientRun(const KernelCall& call)
       : call_(call),
         sizes_(call.in_shape(1), call.in_shape(2)),
         smoothed_(call.attributes, call.in_shape(1)[0]),
@@ -113,7 +113,7 @@ class GradientRun {
 
   void Run() const {
     if (sizes_.tokens == 0) return ClearGradient();
-    ForEachPiece({0, sizes_.tokens}, blocks_.kept_tokens, [&](IndexRange kept) {
+    ForEachPieceOf({0, sizes_.tokens}, blocks_.kept_tokens, [&](IndexRange kept) {
       // The first sweep needs the factors of all tokens, for dw.
       Sweep(kept.begin == 0 ? IndexRange{0, sizes_.tokens} : kept, kept, kept.begin == 0);
     });
@@ -135,8 +135,8 @@ class GradientRun {
 
   // dx of the kept tokens, and dw if `tokens` are all tokens.
   void Sweep(IndexRange tokens, IndexRange kept, bool sums_dw) const {
-    ForEachPiece({0, sizes_.words}, kWordsOfSlice, [&](IndexRange slice) {
-      ForEachPiece(tokens, blocks_.tokens, [&](IndexRange block) {
+    ForEachPieceOf({0, sizes_.words}, kWordsOfSlice, [&](IndexRange slice) {
+      ForEachPieceOf(tokens, blocks_.tokens, [&](IndexRange block) {
         ComputeFactors(block, slice);
         if (sums_dw) AddToWeights(block, slice);
         AddToInputs(block, slice, kept);
@@ -183,7 +183,7 @@ class GradientRun {
 
   // dw of the slice (S, C) += factors transposed (S, tokens) * x (tokens, C).
   void AddToWeights(IndexRange block, IndexRange slice) const {
-    ForEachPiece(block, kTokensOfChain, [&](IndexRange chain) {
+    ForEachPieceOf(block, kTokensOfChain, [&](IndexRange chain) {
       const TransposedPacker a(factors() + (chain.begin - block.begin) * slice.size(),
                                slice.size());
       const PlainPacker b(x_ + chain.begin * sizes_.channels, sizes_.channels);
@@ -237,6 +237,6 @@ size_t TokenCrossEntropyGradCpu::ScratchBytes(const OpCall& call, const KernelLi
       .Bytes();
 }
 
-void TokenCrossEntropyGradCpu::Run(const KernelCall& call) { GradientRun(call).Run(); }
+void TokenCrossEntropyGradCpu::Run(const KernelCall& call) { TokenGradientRun(call).Run(); }
 
 }  // namespace thimble

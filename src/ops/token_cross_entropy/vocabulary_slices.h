@@ -45,7 +45,7 @@ inline size_t BytesOfLogits(const GemmShape& logits) {
 
 // Calls visit(piece) for [range.begin, range.end) in pieces of `size`.
 template <class Visit>
-void ForEachPiece(IndexRange range, size_t size, const Visit& visit) {
+void ForEachPieceOf(IndexRange range, size_t size, const Visit& visit) {
   for (size_t begin = range.begin; begin < range.end; begin += size) {
     visit(IndexRange{begin, std::min(range.end, begin + size)});
   }

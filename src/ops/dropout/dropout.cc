@@ -4,6 +4,7 @@
 #include "thimble/ops/dropout/dropout.h"
 
 #include "thimble/graph/op_def.h"
+#include "thimble/ops/dropout/dropout_rules.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
@@ -31,24 +32,12 @@ struct DropoutReference {
   }
 };
 
-Result<void> CheckAttributes(const Attributes& attributes) {
-  const double rate = attributes.Float("rate");
-  if (!(rate >= 0 && rate < 1)) {
-    return BadInput(fmt::format("rate is {}, expected at least 0 and below 1", rate));
-  }
-  const int64_t stream = attributes.Int("stream");
-  if (stream < 0 || stream > UINT32_MAX) {
-    return BadInput(fmt::format("stream is {}, expected 0 to {}", stream, UINT32_MAX));
-  }
-  return {};
-}
-
 Result<std::vector<Shape>> DropoutShapes(const OpCall& call) {
   const Shape& x = call.inputs[0];
   if (x.rank() < 1) return BadInput("'x' has shape (), expected at least 1 dimension (B, ...)");
   THIMBLE_TRY(RequireShape("samples", call.inputs[1], Shape{x[0]}));
   THIMBLE_TRY(RequireShape("epoch", call.inputs[2], Shape{1}));
-  THIMBLE_TRY(CheckAttributes(call.attributes));
+  THIMBLE_TRY(CheckDropoutAttributes(call.attributes));
   if (x[0] > 0 && x.elements() / x[0] > kMaxDropoutElements) {
     return BadInput(
         fmt::format("a sample of {} has more than {} elements", ToString(x), kMaxDropoutElements));

@@ -9,19 +9,10 @@
 
 #include "thimble/graph/op_def.h"
 #include "thimble/ops/shape_rules.h"
+#include "thimble/ops/softmax_formula.h"
 
 namespace thimble {
 namespace {
-
-// Index of the first maximum of row (N); requires N >= 1.
-template <class T>
-int64_t FirstMaximum(const T* row, int64_t classes) {
-  int64_t best = 0;
-  for (int64_t n = 1; n < classes; ++n) {
-    if (RealPart(row[n]) > RealPart(row[best])) best = n;
-  }
-  return best;
-}
 
 // Sum of exp(row - largest) over the row (N). The shift is treated as a constant in the derivative,
 // because its effect cancels.

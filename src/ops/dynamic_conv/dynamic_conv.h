@@ -1,0 +1,24 @@
+// Kernels of dynamic_conv and its gradient. From about eight taps on they are limited by
+// arithmetic, with fewer by memory. A task is one head of one sentence: its channels and weights
+// fit a cache, and no other task touches them, so that outputs may overwrite inputs.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct DynamicConvCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  // For each thread the channels of a head of a sentence and its weights.
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct DynamicConvGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  // For each thread twice as much.
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

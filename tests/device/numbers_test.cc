@@ -121,6 +121,15 @@ TEST_P(NumbersTest, ConvertsRows) {
   }
 }
 
+TEST_P(NumbersTest, FillsRows) {
+  std::vector<BF16> stored(3 * 100, ToBF16(7.0F));
+  FillNumberRows(2, {.rows = 2, .count = 80, .from_stride = 0, .to_stride = 100}, From(stored, 3));
+  for (size_t i = 0; i < stored.size(); ++i) {
+    const bool written = i >= 3 && i < 200 && (i - 3) % 100 < 80;
+    EXPECT_EQ(ToFloat(stored[i]), written ? 2.0F : 7.0F) << i;
+  }
+}
+
 TEST_P(NumbersTest, AddsRows) {
   const std::vector<BF16> stored(3 * 40, ToBF16(7.0F));
   std::vector<float> sums(3 * 20);

@@ -183,6 +183,17 @@ void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to) {
   HWY_DYNAMIC_DISPATCH(EncodeAll)(from, rows, to);
 }
 
+void FillNumberRows(float value, const NumberRows& rows, Numbers to) {
+  std::array<float, 64> piece;
+  piece.fill(value);
+  for (size_t row = 0; row < rows.rows; ++row) {
+    for (size_t begin = 0; begin < rows.count; begin += piece.size()) {
+      EncodeNumbers(piece.data(), std::min(piece.size(), rows.count - begin),
+                    to + (row * rows.to_stride + begin));
+    }
+  }
+}
+
 void DecodeNumbers(ConstNumbers from, size_t count, float* to) {
   DecodeNumberRows(from, {.rows = 1, .count = count, .from_stride = 0, .to_stride = 0}, to);
 }

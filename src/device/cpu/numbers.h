@@ -34,6 +34,8 @@ void DecodeNumberRows(ConstNumbers from, const NumberRows& rows, float* to);
 // Not q8.
 void AddNumberRows(ConstNumbers from, const NumberRows& rows, float* to);
 void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to);
+// Stores `value` in all of them; from_stride is not used.
+void FillNumberRows(float value, const NumberRows& rows, Numbers to);
 
 // A piece of a tensor as floats: the tensor itself if it stores f32, otherwise `copy`.
 const float* ReadNumbers(ConstNumbers from, size_t count, float* copy);

@@ -52,18 +52,6 @@ size_t ScratchBytesOf(const DynamicConvSizes& sizes, const HeadScratch& arrays, 
   return static_cast<size_t>(used) * arrays.Floats() * sizeof(float);
 }
 
-// Rows of one head in an array (B, T, ...).
-void FillRows(float value, const NumberRows& rows, Numbers to) {
-  float piece[64];
-  std::fill_n(piece, std::size(piece), value);
-  for (size_t r = 0; r < rows.rows; ++r) {
-    for (size_t begin = 0; begin < rows.count; begin += std::size(piece)) {
-      const size_t count = std::min(std::size(piece), rows.count - begin);
-      EncodeNumbers(piece, count, to + (r * rows.to_stride + begin));
-    }
-  }
-}
-
 // What both kernels do for one head of a sentence.
 struct HeadTask {
   HeadTask(const KernelCall& the_call, const DynamicConvSizes& the_sizes, size_t task)
@@ -116,12 +104,12 @@ struct HeadTask {
   void FillRest(size_t output, size_t first, size_t stride, size_t width) const {
     const bool valid = sizes.IsLength(length);
     const size_t begin = valid ? positions() : 0;
-    FillRows(valid ? 0 : std::numeric_limits<float>::quiet_NaN(),
-             {.rows = static_cast<size_t>(sizes.positions) - begin,
-              .count = width,
-              .from_stride = 0,
-              .to_stride = stride},
-             NumbersOf(call.outputs[output]) + (first + begin * stride));
+    FillNumberRows(valid ? 0 : std::numeric_limits<float>::quiet_NaN(),
+                   {.rows = static_cast<size_t>(sizes.positions) - begin,
+                    .count = width,
+                    .from_stride = 0,
+                    .to_stride = stride},
+                   NumbersOf(call.outputs[output]) + (first + begin * stride));
   }
 
   const KernelCall& call;

@@ -1,0 +1,23 @@
+// Kernels of attention and its gradient, limited by the products of small matrices. A task is one
+// head of one sentence: it packs keys and values once, then takes the queries a block at a time, so
+// that only a block's scores exist. No other task touches its channels, so that outputs may
+// overwrite inputs.
+#pragma once
+
+#include "thimble/graph/kernel.h"
+
+namespace thimble {
+
+struct AttentionCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct AttentionGradCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+}  // namespace thimble

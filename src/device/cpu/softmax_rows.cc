@@ -1,6 +1,5 @@
 #include "thimble/device/cpu/softmax_rows.h"
 
-#include <algorithm>
 #include <limits>
 
 // Highway compiles the part between BEFORE_NAMESPACE and AFTER_NAMESPACE once per SIMD target.
@@ -21,9 +20,12 @@ namespace {
 namespace hn = hwy::HWY_NAMESPACE;
 using RowVector = hn::Vec<WideTag>;
 
-// The padding of a row takes part in its vectors; `value` has no effect there.
-void FillPadding(const SoftmaxRows& shape, float* row, float value) {
-  std::fill(row + shape.width, row + PaddedSoftmaxWidth(shape.width), value);
+// Numbers [i, i + lanes) of a row; lanes past its end have `value`, whatever its padding holds.
+HWY_INLINE RowVector LoadRow(const SoftmaxRows& shape, const float* row, size_t i, float value) {
+  const WideTag tag;
+  const auto numbers = hn::LoadU(tag, row + i);
+  if (i + hn::Lanes(tag) <= shape.width) return numbers;
+  return hn::IfThenElse(hn::FirstN(tag, shape.width - i), numbers, hn::Set(tag, value));
 }
 
 // Highway's Exp turns NaN into 0; here NaN stays.
@@ -34,51 +36,47 @@ HWY_INLINE RowVector Exponential(RowVector x) {
 void SoftmaxRow(const SoftmaxRows& shape, float* row) {
   const WideTag tag;
   const size_t lanes = hn::Lanes(tag);
-  const size_t padded = PaddedSoftmaxWidth(shape.width);
-  FillPadding(shape, row, -std::numeric_limits<float>::infinity());
-  auto largest = hn::LoadU(tag, row);
-  for (size_t i = lanes; i < padded; i += lanes) {
-    largest = hn::Max(largest, hn::LoadU(tag, row + i));
+  constexpr float kNone = -std::numeric_limits<float>::infinity();
+  auto largest = LoadRow(shape, row, 0, kNone);
+  for (size_t i = lanes; i < shape.width; i += lanes) {
+    largest = hn::Max(largest, LoadRow(shape, row, i, kNone));
   }
   largest = hn::MaxOfLanes(tag, largest);
   auto sums = hn::Zero(tag);
-  for (size_t i = 0; i < padded; i += lanes) {
-    const auto exponential = Exponential(hn::Sub(hn::LoadU(tag, row + i), largest));
+  for (size_t i = 0; i < shape.width; i += lanes) {
+    const auto exponential = Exponential(hn::Sub(LoadRow(shape, row, i, kNone), largest));
     sums = hn::Add(sums, exponential);
     hn::StoreU(exponential, tag, row + i);
   }
   const auto inverse = hn::Div(hn::Set(tag, 1.0F), hn::SumOfLanes(tag, sums));
-  for (size_t i = 0; i < padded; i += lanes) {
+  for (size_t i = 0; i < shape.width; i += lanes) {
     hn::StoreU(hn::Mul(hn::LoadU(tag, row + i), inverse), tag, row + i);
   }
 }
 
-// The sum of the products of two padded rows.
-HWY_INLINE RowVector DotOfRows(size_t padded, const float* a, const float* b) {
+// The sum of the products of two rows.
+HWY_INLINE RowVector DotOfRows(const SoftmaxRows& shape, const float* a, const float* b) {
   const WideTag tag;
   const size_t lanes = hn::Lanes(tag);
   auto sums = hn::Zero(tag);
-  for (size_t i = 0; i < padded; i += lanes) {
-    sums = hn::MulAdd(hn::LoadU(tag, a + i), hn::LoadU(tag, b + i), sums);
+  for (size_t i = 0; i < shape.width; i += lanes) {
+    sums = hn::MulAdd(LoadRow(shape, a, i, 0), LoadRow(shape, b, i, 0), sums);
   }
   return hn::SumOfLanes(tag, sums);
 }
 
 // The mean is subtracted twice: see softmax_formula.h.
-void SoftmaxGradientRow(const SoftmaxRows& shape, float factor, float* probabilities,
+void SoftmaxGradientRow(const SoftmaxRows& shape, float factor, const float* probabilities,
                         float* gradients) {
   const WideTag tag;
   const size_t lanes = hn::Lanes(tag);
-  const size_t padded = PaddedSoftmaxWidth(shape.width);
-  FillPadding(shape, probabilities, 0.0F);
-  FillPadding(shape, gradients, 0.0F);
-  const auto mean = DotOfRows(padded, probabilities, gradients);
-  for (size_t i = 0; i < padded; i += lanes) {
+  const auto mean = DotOfRows(shape, probabilities, gradients);
+  for (size_t i = 0; i < shape.width; i += lanes) {
     hn::StoreU(hn::Sub(hn::LoadU(tag, gradients + i), mean), tag, gradients + i);
   }
-  const auto error = DotOfRows(padded, probabilities, gradients);
+  const auto error = DotOfRows(shape, probabilities, gradients);
   const auto factors = hn::Set(tag, factor);
-  for (size_t i = 0; i < padded; i += lanes) {
+  for (size_t i = 0; i < shape.width; i += lanes) {
     const auto scaled = hn::Mul(hn::LoadU(tag, probabilities + i), factors);
     const auto distance = hn::Sub(hn::LoadU(tag, gradients + i), error);
     hn::StoreU(hn::Mul(scaled, distance), tag, gradients + i);
@@ -99,7 +97,7 @@ void SoftmaxOfRows(const SoftmaxRows& shape, float factor, float* rows) {
   }
 }
 
-void SoftmaxGradientOfRows(const SoftmaxRows& shape, float factor, float* probabilities,
+void SoftmaxGradientOfRows(const SoftmaxRows& shape, float factor, const float* probabilities,
                            float* gradients) {
   for (size_t r = 0; r < shape.rows; ++r) {
     SoftmaxGradientRow(shape, factor, probabilities + r * shape.stride,
@@ -122,7 +120,7 @@ void SoftmaxInPlace(const SoftmaxRows& shape, float factor, float* rows) {
   HWY_DYNAMIC_DISPATCH(SoftmaxOfRows)(shape, factor, rows);
 }
 
-void SoftmaxGradientInPlace(const SoftmaxRows& shape, float factor, float* probabilities,
+void SoftmaxGradientInPlace(const SoftmaxRows& shape, float factor, const float* probabilities,
                             float* gradients) {
   HWY_DYNAMIC_DISPATCH(SoftmaxGradientOfRows)(shape, factor, probabilities, gradients);
 }

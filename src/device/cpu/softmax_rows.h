@@ -18,12 +18,14 @@ struct SoftmaxRows {
 };
 
 // Each row becomes the softmax of factor * row. A NaN or an infinite maximum makes the row NaN. The
-// padding is overwritten. A row's bits depend on its own numbers alone. Requires width >= 1.
+// padding is read, but does not matter, and is overwritten. A row's bits depend on its own numbers
+// alone. Requires width >= 1.
 void SoftmaxInPlace(const SoftmaxRows& shape, float factor, float* rows);
 
 // gradients: on entry those of the probabilities, on return those of what softmax was applied to,
-// times `factor`. The padding of both is overwritten. Requires width >= 1.
-void SoftmaxGradientInPlace(const SoftmaxRows& shape, float factor, float* probabilities,
+// times `factor`. The padding is read, but does not matter, and may be overwritten.
+// Requires width >= 1.
+void SoftmaxGradientInPlace(const SoftmaxRows& shape, float factor, const float* probabilities,
                             float* gradients);
 
 }  // namespace thimble

@@ -43,7 +43,11 @@ void SumTile(Tag tag, const BandSum& p, size_t row, size_t channel) {
   HWY_UNROLL(4)
   for (size_t r = 0; r < kRows; ++r) {
     HWY_UNROLL(4)
-    for (size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(tag);
+    for (size_t v = 0; v < kVectors; ++v) {
+      // It is written at the end; by then the prefetch has completed.
+      __builtin_prefetch(p.out + (row + r) * p.out_stride + channel + v * lanes, /*rw=*/1);
+      sums[r][v] = hn::Zero(tag);
+    }
   }
   const auto add = [&](ptrdiff_t s, auto is_common) HWY_ATTR {
     const float* in = p.in + static_cast<size_t>(s) * p.channels + channel;

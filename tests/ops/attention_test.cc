@@ -337,8 +337,8 @@ TEST(Attention, ScratchHoldsABlockOfScoresPerThread) {
   const auto bytes = [&](int threads) {
     return prepared.op.kernels()[0].scratch_bytes(prepared.call(), {.threads = threads});
   };
-  // Scores (28, 64), queries and results (28, 128), packed keys and values.
-  EXPECT_EQ(bytes(1), 4 * (28 * 64 + 2 * 28 * 128 + 2 * 64 * 128));
+  // Scores (28, 64), queries (28, 128), packed keys and values.
+  EXPECT_EQ(bytes(1), 4 * (28 * 64 + 28 * 128 + 2 * 64 * 128));
   EXPECT_EQ(bytes(1000), 40 * bytes(1));
 }
 

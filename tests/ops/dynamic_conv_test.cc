@@ -32,7 +32,8 @@ struct DynamicConvSetting {
   int64_t batch() const { return static_cast<int64_t>(lengths.size()); }
 };
 
-OpCase MakeCase(const DynamicConvSetting& setting, const std::string& op, bool backward) {
+OpCase MakeDynamicConvCase(const DynamicConvSetting& setting, const std::string& op,
+                           bool backward) {
   OpCase op_case{.op = op,
                  .inputs = {setting.X(), setting.Logits(), Shape{setting.batch()}},
                  .attributes = {{"heads", setting.heads},
@@ -54,15 +55,15 @@ OpCase MakeCase(const DynamicConvSetting& setting, const std::string& op, bool b
 }
 
 OpCase DynamicConvCase(const DynamicConvSetting& setting) {
-  return MakeCase(setting, "dynamic_conv", false);
+  return MakeDynamicConvCase(setting, "dynamic_conv", false);
 }
 OpCase DynamicConvGradCase(const DynamicConvSetting& setting) {
-  return MakeCase(setting, "dynamic_conv_grad", true);
+  return MakeDynamicConvCase(setting, "dynamic_conv_grad", true);
 }
 
 // Windows that do and do not fit the sentence, whole tiles and ends of tiles, whole vectors and
 // ends of vectors.
-std::vector<DynamicConvSetting> Settings() {
+std::vector<DynamicConvSetting> DynamicConvSettings() {
   return {
       {},
       {.positions = 5, .lengths = {5}},
@@ -93,7 +94,7 @@ std::vector<DynamicConvSetting> Settings() {
   };
 }
 
-DynamicConvSetting RandomSetting(CaseDraw& draw) {
+DynamicConvSetting RandomDynamicConv(CaseDraw& draw) {
   DynamicConvSetting setting;
   setting.positions = draw.OneIn(24) ? 0 : draw.Size(40);
   setting.heads = draw.Size(5);
@@ -113,15 +114,17 @@ DynamicConvSetting RandomSetting(CaseDraw& draw) {
 
 std::vector<OpCase> DynamicConvCases() {
   std::vector<OpCase> cases;
-  for (const DynamicConvSetting& setting : Settings()) {
+  for (const DynamicConvSetting& setting : DynamicConvSettings()) {
     cases.push_back(DynamicConvCase(setting));
     cases.push_back(DynamicConvGradCase(setting));
   }
   return cases;
 }
 
-OpCase Random_dynamic_conv(CaseDraw& draw) { return DynamicConvCase(RandomSetting(draw)); }
-OpCase Random_dynamic_conv_grad(CaseDraw& draw) { return DynamicConvGradCase(RandomSetting(draw)); }
+OpCase Random_dynamic_conv(CaseDraw& draw) { return DynamicConvCase(RandomDynamicConv(draw)); }
+OpCase Random_dynamic_conv_grad(CaseDraw& draw) {
+  return DynamicConvGradCase(RandomDynamicConv(draw));
+}
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include <array>
 #include <limits>
 
+#include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/gemm/column_strip.h"
 #include "thimble/device/cpu/gemm/micro_kernel.h"
 #include "thimble/device/cpu/gemm/outer_product.h"
@@ -20,10 +21,6 @@ namespace {
 // values are sums over blocks of this many queries, so it is the same on all targets.
 constexpr size_t kBlockQueries = 2 * kMaxTileRows;
 
-constexpr size_t RoundUp(size_t number, size_t multiple) {
-  return (number + multiple - 1) / multiple * multiple;
-}
-
 // The arrays in a thread's scratch. Rows have whole vectors.
 struct AttentionArrays {
   explicit AttentionArrays(const AttentionSizes& sizes)
@@ -37,9 +34,9 @@ struct AttentionArrays {
         packed_values(static_cast<size_t>(sizes.sources) *
                       RoundUp(static_cast<size_t>(sizes.head_channels()), kMaxTileColumns)) {}
 
-  // Scores, a block of queries and of results, packed keys and values.
+  // Scores, a block of queries, packed keys and values.
   size_t ForwardFloats() const {
-    return RoundUp(scores + 2 * query_block + packed_keys + packed_values, kMaxLanes);
+    return RoundUp(scores + query_block + packed_keys + packed_values, kMaxLanes);
   }
   // Probabilities and their gradients, a block of queries and of dy; keys packed in both ways,
   // values in one; dk and dv.
@@ -106,10 +103,6 @@ struct AttentionTask {
   void ReadQueries(size_t input, size_t first, size_t count, const Rows& to) const {
     DecodeNumberRows(ConstNumbersOf(call.inputs[input]) + FirstQuery(first),
                      {count, channels(), stride(), to.stride}, to.data);
-  }
-  void WriteQueries(const Rows& from, size_t first, size_t count) const {
-    EncodeNumberRows(from.data, {count, channels(), from.stride, stride()},
-                     NumbersOf(call.outputs[0]) + FirstQuery(first));
   }
   void WriteSources(const Rows& from, size_t output) const {
     EncodeNumberRows(from.data, {sources(), channels(), from.stride, stride()},
@@ -180,6 +173,16 @@ void MultiplyBlock(const Rows& a, size_t rows, const PackedOperand& b, const Row
   }
 }
 
+// Queries [first, first + rows) of output 0 = a (rows, b.depth) * b: at once if it stores floats,
+// otherwise through `room`.
+void MultiplyIntoOutput(const AttentionTask& task, const Rows& a, size_t first, size_t rows,
+                        const PackedOperand& b, const Rows& room) {
+  const Numbers out = NumbersOf(task.call.outputs[0]) + task.FirstQuery(first);
+  if (out.is_float()) return MultiplyBlock(a, rows, b, {out.floats(), task.stride()});
+  MultiplyBlock(a, rows, b, room);
+  EncodeNumberRows(room.data, {rows, task.channels(), room.stride, task.stride()}, out);
+}
+
 // sums (sources, C / H) += the transpose of a (rows, sources) times b (rows, C / H).
 void AddTransposedProduct(const Rows& a, const Rows& b, size_t rows, size_t sources,
                           const Rows& sums) {
@@ -222,15 +225,14 @@ void RunForward(const AttentionTask& task, const WeightDropout& dropout,
   ScratchArrays left(scratch);
   const Rows probabilities{left.Take(arrays.scores), arrays.score_stride};
   const Rows queries{left.Take(arrays.query_block), arrays.channel_stride};
-  const Rows results{left.Take(arrays.query_block), arrays.channel_stride};
   const PackedOperand keys = PackTransposed(task, 1, left.Take(arrays.packed_keys));
   const PackedOperand values = PackPlain(task, 2, left.Take(arrays.packed_values));
   ForEachQueryBlock(task, [&](size_t first, size_t count) {
     task.ReadQueries(0, first, count, queries);
     ComputeProbabilities(task, queries, count, keys, probabilities);
     task.Drop(dropout, first, count, probabilities);
-    MultiplyBlock(probabilities, count, values, results);
-    task.WriteQueries(results, first, count);
+    // These queries are no longer needed.
+    MultiplyIntoOutput(task, probabilities, first, count, values, queries);
   });
 }
 
@@ -261,8 +263,7 @@ void RunBackward(const AttentionTask& task, const WeightDropout& dropout,
     AddTransposedProduct(probabilities, dy, count, task.sources(), dv);
     AddTransposedProduct(gradients, queries, count, task.sources(), dk);
     // These queries are no longer needed.
-    MultiplyBlock(gradients, count, keys, queries);
-    task.WriteQueries(queries, first, count);
+    MultiplyIntoOutput(task, gradients, first, count, keys, queries);
   });
   task.WriteSources(dk, 1);
   task.WriteSources(dv, 2);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "thimble/base/byte_size.h"
 #include "thimble/device/cpu/numbers.h"
 #include "thimble/device/cpu/softmax_rows.h"
 #include "thimble/device/cpu/thread_pool.h"
@@ -13,6 +14,9 @@
 namespace thimble {
 namespace {
 
+// Arrays and threads share no cache line.
+constexpr size_t kFloatsPerCacheLine = 16;
+
 // A thread's scratch: arrays of weights (T, K), with rows padded for softmax, and slices (T, C /
 // H).
 struct HeadScratch {
@@ -21,8 +25,8 @@ struct HeadScratch {
         slices(num_slices),
         weight_stride(PaddedSoftmaxWidth(static_cast<size_t>(sizes.taps))),
         weight_floats(static_cast<size_t>(sizes.positions) * weight_stride),
-        slice_floats(
-            PaddedSoftmaxWidth(static_cast<size_t>(sizes.positions * sizes.head_channels()))) {}
+        slice_floats(RoundUp(static_cast<size_t>(sizes.positions * sizes.head_channels()),
+                             kFloatsPerCacheLine)) {}
 
   static HeadScratch Forward(const DynamicConvSizes& sizes, DType y) {
     return {sizes, 1, y == DType::kF32 ? size_t{1} : size_t{2}};

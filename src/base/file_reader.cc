@@ -15,6 +15,10 @@ namespace {
 // The system's message for an errno value.
 std::string SystemReason(int error_number) { return std::generic_category().message(error_number); }
 
+int64_t ModifiedNs(const struct stat& status) {
+  return int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
 }  // namespace
 
 Result<FileReader> FileReader::Open(std::string path) {
@@ -36,13 +40,15 @@ Result<FileReader> FileReader::Open(std::string path) {
     return BadInput(fmt::format("{}: is not a regular file", reader.path_));
   }
   reader.size_bytes_ = status.st_size;
+  reader.modified_ns_ = ModifiedNs(status);
   return reader;
 }
 
 FileReader::FileReader(FileReader&& other) noexcept
     : path_(std::move(other.path_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
-      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+      size_bytes_(std::exchange(other.size_bytes_, 0)),
+      modified_ns_(std::exchange(other.modified_ns_, 0)) {}
 
 FileReader& FileReader::operator=(FileReader&& other) noexcept {
   if (this == &other) return *this;
@@ -50,6 +56,7 @@ FileReader& FileReader::operator=(FileReader&& other) noexcept {
   path_ = std::move(other.path_);
   descriptor_ = std::exchange(other.descriptor_, -1);
   size_bytes_ = std::exchange(other.size_bytes_, 0);
+  modified_ns_ = std::exchange(other.modified_ns_, 0);
   return *this;
 }
 
@@ -80,6 +87,21 @@ Result<void> FileReader::ReadAt(int64_t offset, std::span<std::byte> bytes) cons
     // The file has become shorter since it was opened.
     if (part == 0) return ShortFile(offset, bytes.size(), static_cast<int64_t>(got));
     got += static_cast<size_t>(part);
+  }
+  return {};
+}
+
+Result<void> FileReader::CheckUnchanged() const {
+  struct stat status = {};
+  if (::fstat(descriptor_, &status) != 0) {
+    return Failed(fmt::format("{}: cannot get the size: {}", path_, SystemReason(errno)));
+  }
+  if (status.st_size != size_bytes_) {
+    return BadInput(fmt::format("{}: has changed since it was opened: it has {} bytes, had {}",
+                                path_, int64_t{status.st_size}, size_bytes_));
+  }
+  if (ModifiedNs(status) != modified_ns_) {
+    return BadInput(fmt::format("{}: was written to after it was opened", path_));
   }
   return {};
 }

@@ -33,6 +33,10 @@ class FileReader {
   // expected and got (`bytes` is then unspecified). Thread-safe; allocates nothing on success.
   Result<void> ReadAt(int64_t offset, std::span<std::byte> bytes) const;
 
+  // BadInput if the file's size or time of modification is not what it was when the file was
+  // opened. Thread-safe; allocates nothing on success.
+  Result<void> CheckUnchanged() const;
+
  private:
   FileReader(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
@@ -42,6 +46,7 @@ class FileReader {
   std::string path_;
   int descriptor_ = -1;
   int64_t size_bytes_ = 0;
+  int64_t modified_ns_ = 0;  // since 1970
 };
 
 // The whole content of a small file; BadInput if it is longer than `max_bytes`.

@@ -20,6 +20,9 @@ enum class RandomPurpose : uint32_t {
   kRounding = 8,
   kPattern = 9,
   kRewire = 10,
+  kNumbers = 11,
+  kTokenBatches = 12,
+  kSentences = 13,
 };
 
 // Multipliers, key increments and rounds of the published generator (Salmon et al., 2011).

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <utility>
@@ -56,6 +57,37 @@ TEST(FileReaderTest, FileThatShrankIsAnError) {
   ASSERT_EQ(::truncate(path.c_str(), 4), 0);
   EXPECT_EQ(ReadText(*reader, 2, 5),
             path + ": file ends early: expected 5 bytes at offset 2, got 2");
+}
+
+TEST(FileReaderTest, ChangesAfterOpeningAreNoticed) {
+  const std::string path = WriteTestFile("changes", "0123456789");
+  auto reader = FileReader::Open(path);
+  ASSERT_TRUE(reader.ok());
+  EXPECT_TRUE(reader->CheckUnchanged().ok());
+  const FileReader moved = std::move(*reader);
+  EXPECT_TRUE(moved.CheckUnchanged().ok());
+
+  const auto opened = std::filesystem::last_write_time(path);
+  std::filesystem::last_write_time(path, opened + std::chrono::seconds(1));
+  const auto written = moved.CheckUnchanged();
+  ASSERT_FALSE(written.ok());
+  EXPECT_EQ(written.error().kind, ErrorKind::kBadInput);
+  EXPECT_EQ(written.error().message, path + ": was written to after it was opened");
+
+  ASSERT_EQ(::truncate(path.c_str(), 4), 0);
+  const auto shorter = moved.CheckUnchanged();
+  ASSERT_FALSE(shorter.ok());
+  EXPECT_EQ(shorter.error().message,
+            path + ": has changed since it was opened: it has 4 bytes, had 10");
+}
+
+TEST(FileReaderTest, FileReplacedByAnotherStaysAsItWas) {
+  const std::string path = WriteTestFile("replaced", "0123456789");
+  const auto reader = FileReader::Open(path);
+  ASSERT_TRUE(reader.ok());
+  std::filesystem::rename(WriteTestFile("other", "other"), path);
+  EXPECT_TRUE(reader->CheckUnchanged().ok());
+  EXPECT_EQ(ReadText(*reader, 0, 10), "0123456789");
 }
 
 TEST(FileReaderTest, MissingFileGivesPathAndReason) {

@@ -1,0 +1,69 @@
+#include "thimble/data/text/word_reader.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "thimble/base/check.h"
+#include "thimble/data/text/words.h"
+
+namespace thimble {
+namespace {
+
+// The size of `text` without the bytes of a last character that may be incomplete.
+size_t WholeCharacters(std::string_view text) {
+  size_t end = text.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0xC0U) == 0x80) --end;
+  // Without a lead byte it is not UTF-8; any cut does.
+  return end <= 1 ? text.size() : end - 1;
+}
+
+}  // namespace
+
+WordReader::WordReader(const FileReader& file, int64_t offset, std::span<char> buffer)
+    : file_(file), buffer_(buffer), next_offset_(offset) {
+  THIMBLE_CHECK(buffer.size() >= kMinBufferBytes, "a buffer of {} bytes", buffer.size());
+}
+
+Result<void> WordReader::Provide(size_t bytes) {
+  if (rest_.size() >= bytes) return {};
+  const int64_t unread = file_.size_bytes() - next_offset_;
+  if (unread <= 0) return {};
+  std::memmove(buffer_.data(), rest_.data(), rest_.size());
+  const auto room = static_cast<int64_t>(buffer_.size() - rest_.size());
+  const auto part = static_cast<size_t>(std::min(unread, room));
+  THIMBLE_TRY(
+      file_.ReadAt(next_offset_, std::as_writable_bytes(buffer_.subspan(rest_.size(), part))));
+  rest_ = std::string_view(buffer_.data(), rest_.size() + part);
+  next_offset_ += static_cast<int64_t>(part);
+  return {};
+}
+
+Result<WordOrEnd> WordReader::Next() {
+  while (true) {
+    THIMBLE_TRY(Provide(kMaxSpaceBytes));
+    if (rest_.empty()) {
+      const bool open_line = std::exchange(in_line_, false);
+      return WordOrEnd{open_line ? WordOrEnd::Kind::kLineEnd : WordOrEnd::Kind::kFileEnd, {}};
+    }
+    if (rest_.front() == '\n') {
+      in_line_ = false;
+      rest_.remove_prefix(1);
+      return WordOrEnd{WordOrEnd::Kind::kLineEnd, {}};
+    }
+    in_line_ = true;
+    const size_t space = SpaceBytes(rest_);
+    if (space == 0) return TakeNextWord();
+    rest_.remove_prefix(space);
+  }
+}
+
+Result<WordOrEnd> WordReader::TakeNextWord() {
+  THIMBLE_TRY(Provide(kMaxWordBytes + kMaxSpaceBytes));
+  size_t end = WordBytes(rest_.substr(0, kMaxWordBytes + kMaxSpaceBytes));
+  if (end > kMaxWordBytes) end = WholeCharacters(rest_.substr(0, kMaxWordBytes));
+  const WordOrEnd word{WordOrEnd::Kind::kWord, rest_.substr(0, end)};
+  rest_.remove_prefix(end);
+  return word;
+}
+
+}  // namespace thimble

@@ -1,4 +1,4 @@
-// Reading images must not allocate: counts every operator new of this test program.
+// Reading images and sentences must not allocate: counts every operator new of this test program.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "tests/data/fake_dataset.h"
+#include "tests/data/text/text_fixtures.h"
 #include "thimble/data/batches.h"
 #include "thimble/data/prefetcher.h"
+#include "thimble/data/text/token_batches.h"
 
 namespace {
 std::atomic<int64_t> num_allocations = 0;
@@ -61,6 +63,44 @@ TEST(AllocationTest, Cifar) {
   const auto data = OpenImageData("cifar10:" + folder.path(), {});
   ASSERT_TRUE(data.ok());
   ExpectNoAllocation(*data);
+}
+
+void ExpectNoAllocation(const TextDataset& dataset) {
+  constexpr BatchLimits kLimits = {.max_tokens = 1024, .max_shapes = 4};
+  const TokenBatches batches(dataset, kLimits, 1);
+  std::vector<int32_t> memory(size_t{5} * kLimits.max_tokens);
+  const auto part = [&](size_t number, int64_t size) {
+    return std::span(memory).subspan(number * kLimits.max_tokens, static_cast<size_t>(size));
+  };
+  const int64_t before = num_allocations.load();
+  bool all_ok = true;
+  for (int64_t step = 0; step < 2 * batches.batches_per_epoch(); ++step) {
+    const TokenBatch batch = batches.BatchAt(step);
+    const BatchShape& shape = batches.shapes()[static_cast<size_t>(batch.shape)];
+    const int64_t source = int64_t{shape.sentences} * shape.source_length;
+    const int64_t target = int64_t{shape.sentences} * shape.target_length;
+    const TokenArrays arrays = {part(0, source), part(1, shape.sentences), part(2, target),
+                                part(3, target), part(4, shape.sentences)};
+    all_ok = batches.Fill(batch, arrays).ok() && all_ok;
+    all_ok = batches.TargetTokens(batch) > 0 && all_ok;
+  }
+  EXPECT_EQ(num_allocations.load(), before);
+  EXPECT_TRUE(all_ok);
+}
+
+TEST(AllocationTest, Bitext) {
+  const TestFolder folder("allocation_bitext");
+  WriteBitext(folder);
+  const auto data = OpenTextData("bitext:" + folder.path(), {});
+  ASSERT_TRUE(data.ok());
+  ExpectNoAllocation(*data->train);
+  ExpectNoAllocation(*data->test);
+}
+
+TEST(AllocationTest, Numbers) {
+  const auto data = OpenTextData("numbers:500,50", {});
+  ASSERT_TRUE(data.ok());
+  ExpectNoAllocation(*data->train);
 }
 
 }  // namespace

@@ -109,8 +109,8 @@ class TargetCuts {
   // `columns`: the pairs of the interval by place of their target.
   TargetCuts(const std::vector<PairGroup>& columns, int64_t max_tokens)
       : columns_(columns), size_(static_cast<int>(columns.size())), max_tokens_(max_tokens) {
-    cost_.resize(static_cast<size_t>(size_ + 1), {});
-    from_.resize(static_cast<size_t>(size_ + 1), {});
+    cost_.resize(columns.size() + 1, {});
+    from_.resize(columns.size() + 1, {});
     for (auto& row : cost_) row.fill(kNoCost);
     cost_[0].fill(0);
     for (int end = 1; end <= size_; ++end) FindBest(end);

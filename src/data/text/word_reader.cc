@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "thimble/base/check.h"
 #include "thimble/data/text/words.h"
@@ -20,7 +21,7 @@ size_t WholeCharacters(std::string_view text) {
 }  // namespace
 
 WordReader::WordReader(const FileReader& file, int64_t offset, std::span<char> buffer)
-    : file_(file), buffer_(buffer), next_offset_(offset) {
+    : file_(file), buffer_(buffer), rest_(buffer.data(), 0), next_offset_(offset) {
   THIMBLE_CHECK(buffer.size() >= kMinBufferBytes, "a buffer of {} bytes", buffer.size());
 }
 

@@ -35,14 +35,13 @@ struct BatchLimits {
 // Shapes for all pairs of a data set, by rising source_length + target_length; a pair belongs to
 // the first one that holds it. At least one and at most max_shapes; fewer if more would not pay.
 //
-// The lengths of the source are cut into intervals, and within each of them those of the target, so
-// that the padding, plus something for each batch, is as little as it can be with cuts at up to 48
-// places on either side (dynamic programming). `sentences` is the number that spreads a shape's
-// pairs evenly over as few batches as the limit allows: at most one sentence per batch is missing
-// in an epoch.
+// Found by a search for the least padding, plus something for each batch: shapes are added one by
+// one where they save most, and after each the lengths of all are changed as long as that helps.
+// `sentences` is the number that spreads a shape's pairs evenly over as few batches as the limit
+// allows, so that fewer rows of an epoch are empty than it has batches.
 //
-// Requires max_shapes >= 1. Reads all lengths four times; needs about half a megabyte for the time
-// of the call.
+// Requires max_shapes >= 1. A pure function of the lengths and the limits; reads all lengths once.
+// Takes half a second for 160,000 pairs of real text and 32 shapes.
 std::vector<BatchShape> ChooseBatchShapes(const TextDataset& dataset, const BatchLimits& limits);
 
 }  // namespace thimble

@@ -53,7 +53,7 @@ void ExpectEveryPairOnce(const TextDataset& dataset, const TokenBatches& batches
 }
 
 TEST(TokenBatchesTest, EveryPairIsInAnEpochOnce) {
-  for (const int64_t size : {1, 2, 17, 3000}) {
+  for (const int64_t size : {1, 2, 17, 700}) {
     const NumberedPairs dataset(RandomLengths(size, 60, 1));
     for (const int32_t max_shapes : {1, 3, 32}) {
       const BatchLimits limits = {.max_tokens = 240, .max_shapes = max_shapes};
@@ -86,7 +86,7 @@ TEST(TokenBatchesTest, PairsOfAShapeMeetOthersInEachEpoch) {
 }
 
 TEST(TokenBatchesTest, ShapesComeInRandomOrder) {
-  const NumberedPairs dataset(RandomLengths(3000, 60, 2));
+  const NumberedPairs dataset(RandomLengths(1000, 40, 2));
   const TokenBatches batches(dataset, {.max_tokens = 240, .max_shapes = 8}, 1);
   int64_t changes = 0;
   for (int64_t step = 1; step < batches.batches_per_epoch(); ++step) {
@@ -144,7 +144,7 @@ TEST(TokenBatchesTest, AnyStepIsRepeatableOnItsOwn) {
 }
 
 TEST(TokenBatchesTest, CountsPadding) {
-  const NumberedPairs dataset(RandomLengths(2000, 60, 4));
+  const NumberedPairs dataset(RandomLengths(700, 60, 4));
   const TokenBatches batches(dataset, {.max_tokens = 600, .max_shapes = 8}, 1);
   int64_t tokens = 0;
   int64_t padded = 0;
@@ -159,7 +159,7 @@ TEST(TokenBatchesTest, CountsPadding) {
 }
 
 TEST(TokenBatchesTest, EmptyRowsAreFew) {
-  const NumberedPairs dataset(RandomLengths(3000, 60, 5));
+  const NumberedPairs dataset(RandomLengths(1000, 40, 5));
   const TokenBatches batches(dataset, {.max_tokens = 600, .max_shapes = 16}, 1);
   std::vector<int64_t> empty(batches.shapes().size());
   std::vector<int64_t> count(batches.shapes().size());

@@ -61,6 +61,10 @@ ValueId NetworkBuilder::Samples(int64_t batch) { return FindOrAddInput(kSamplesI
 
 ValueId NetworkBuilder::Epoch() { return FindOrAddInput(kEpochInput, {1}); }
 
+Attributes NetworkBuilder::Draws(double rate) {
+  return {{"rate", rate}, {"seed", static_cast<int64_t>(seed_)}, {"stream", num_dropouts_++}};
+}
+
 std::string NetworkBuilder::LayerOf(ValueId value) const {
   const NodeId producer = graph_.value(value).producer;
   return producer.valid() ? graph_.node(producer).layer : "";
@@ -186,9 +190,7 @@ ValueId NetworkBuilder::Dropout(ValueId x, double rate) {
   const std::string layer = LayerOf(x);
   return Apply({.op = "dropout",
                 .inputs = {x, Samples(shape(x)[0]), Epoch()},
-                .attributes = {{"rate", rate},
-                               {"seed", static_cast<int64_t>(seed_)},
-                               {"stream", num_dropouts_++}},
+                .attributes = Draws(rate),
                 .layer = layer,
                 .output_names = {layer + ".dropout"}});
 }
@@ -242,14 +244,21 @@ ValueId NetworkBuilder::Linear(const std::string& name, ValueId x, int64_t out_f
 ValueId NetworkBuilder::SoftmaxCrossEntropy(ValueId logits, ValueId labels) {
   if (failed()) return {};
   const double batch = static_cast<double>(shape(logits).rank() > 0 ? shape(logits)[0] : 0);
-  const auto outputs = Append({.op = "softmax_cross_entropy",
-                               .inputs = {logits, labels},
-                               .attributes = {{"divisor", batch}},
-                               .layer = "loss",
-                               .output_names = {kLossOutput, kCorrectOutput}});
-  if (failed()) return {};
-  graph_.outputs.insert(graph_.outputs.end(), outputs.begin(), outputs.end());
-  return outputs[0];
+  return ApplyWithResults({.op = "softmax_cross_entropy",
+                           .inputs = {logits, labels},
+                           .attributes = {{"divisor", batch}},
+                           .layer = "loss",
+                           .output_names = {kLossOutput, kCorrectOutput}},
+                          2)[0];
+}
+
+std::vector<ValueId> NetworkBuilder::ApplyWithResults(NodeSpec spec, size_t num_results) {
+  const std::vector<ValueId> outputs = Append(std::move(spec));
+  if (!failed()) {
+    graph_.outputs.insert(graph_.outputs.end(), outputs.begin(),
+                          outputs.begin() + static_cast<int64_t>(num_results));
+  }
+  return outputs;
 }
 
 Result<NetworkBuilder::Built> NetworkBuilder::Finish() && {

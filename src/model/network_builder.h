@@ -52,6 +52,8 @@ class NetworkBuilder {
   // The inputs that random numbers depend on, kSamplesInput and kEpochInput; created on first use.
   ValueId Samples(int64_t batch);
   ValueId Epoch();
+  // The attributes of a layer that draws random numbers, different for each call.
+  Attributes Draws(double rate);
   // Bytes 0..255 to floats: (x - mean[c]) / std[c].
   ValueId NormalizeImages(ValueId images, std::vector<double> mean, std::vector<double> std);
 
@@ -78,6 +80,10 @@ class NetworkBuilder {
   ValueId Apply(NodeSpec spec);
   // Adds a parameter, for use with Apply.
   ValueId Parameter(const std::string& name, Shape shape, InitRule::Kind kind, double scale);
+
+  // Appends any op; returns all outputs. `num_results` of them, the first ones, become outputs of
+  // the graph.
+  std::vector<ValueId> ApplyWithResults(NodeSpec spec, size_t num_results);
 
   // Sets the seed for random layers added after this call.
   void set_seed(uint64_t seed) { seed_ = seed; }

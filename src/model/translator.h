@@ -1,0 +1,52 @@
+// Translator: a DynamicConv network from source and target sentences to the loss of the target's
+// next tokens (Wu et al. 2019, "Pay Less Attention"), for any batch shape, and its forward graphs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "thimble/base/result.h"
+#include "thimble/model/image_classifier.h"
+
+namespace thimble {
+
+struct TranslatorSpec {
+  int64_t source_words = 0;  // entries of the dictionaries
+  int64_t target_words = 0;
+  int64_t width = 512;
+  int64_t feed_forward = 1024;
+  int64_t heads = 4;                          // of convolutions and attention
+  std::vector<int64_t> encoder_kernels = {};  // by layer
+  std::vector<int64_t> decoder_kernels = {};
+  double dropout = 0.3;
+  double attention_dropout = 0.1;
+  double tap_dropout = 0.1;
+  double label_smoothing = 0.1;
+};
+
+// A batch: sentences, padded to the same number of positions on each side.
+struct SentenceShape {
+  int64_t sentences = 0;
+  int64_t source_positions = 0;
+  int64_t target_positions = 0;
+};
+
+// "dynamicconv-iwslt" or "dynamicconv-tiny", for dictionaries of these sizes.
+Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_words,
+                                      int64_t target_words);
+
+// The forward graph of a batch of this shape. Its loss is the sum over target tokens. Evaluation
+// draws no random numbers and ignores the seed.
+Result<Network> BuildTranslator(const TranslatorSpec& spec, const OpRegistry& ops,
+                                const SentenceShape& shape, Mode mode, uint64_t seed = 0);
+
+// Inputs, all i32. Padding is at the end of sentences.
+inline constexpr const char* kSourceInput = "source";                 // (B, S), tokens
+inline constexpr const char* kSourceLengthsInput = "source_lengths";  // (B)
+inline constexpr const char* kPreviousInput = "previous";             // (B, T), tokens so far
+inline constexpr const char* kTargetsInput = "targets";               // (B, T), the next tokens
+inline constexpr const char* kTargetLengthsInput = "target_lengths";  // (B)
+
+}  // namespace thimble

@@ -38,12 +38,14 @@ class TranslatorBuilder {
   ValueId Tokens(const char* name, Shape shape) { return net_.Input(name, shape, DType::kI32); }
 
   ValueId Embed(const std::string& name, ValueId tokens, int64_t words) {
-    return net_.Dropout(Embedding(net_, name, tokens, words, spec_.width), spec_.dropout);
+    return Dropped(Embedding(net_, name, tokens, words, spec_.width));
   }
+
+  ValueId Dropped(ValueId x) { return spec_.dropout > 0 ? net_.Dropout(x, spec_.dropout) : x; }
 
   // A layer norm of the sum of what a half of a layer read and what it computed.
   ValueId JoinResidual(const std::string& norm, ValueId x, ValueId computed) {
-    return LayerNorm(net_, norm, net_.Add(net_.Dropout(computed, spec_.dropout), x));
+    return LayerNorm(net_, norm, net_.Add(Dropped(computed), x));
   }
 
   ValueId Convolution(const std::string& layer, const std::string& norm, ValueId x, ValueId lengths,

@@ -67,7 +67,7 @@ const std::vector<Levels>& Matrix() {
   return matrix;
 }
 enum Column : size_t {
-  kNetwork,
+  kModelUsed,
   kRecompute,
   kMicrobatch,
   kPrecision,
@@ -227,7 +227,7 @@ class MatrixEndToEnd : public NoReportFixture {
   // rounding to 16 or 8 bits and thresholds of sparse weights turn small differences into larger
   // ones.
   static bool IsEqualInParts(const Choice& choice) {
-    return choice[kNetwork] != 0 && choice[kPrecision] == 0 && choice[kStore] == 0 &&
+    return choice[kModelUsed] != 0 && choice[kPrecision] == 0 && choice[kStore] == 0 &&
            choice[kSparsity] == 0;
   }
   // Same bits with one part; equal to rounding with several, and where nothing is dropped. With

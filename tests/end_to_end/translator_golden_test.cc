@@ -1,7 +1,7 @@
 // Ten updates of a small DynamicConv network with AdamW, compared with PyTorch: losses, the first
 // gradients, the last weights. Sentences have unequal lengths. The golden file is made by
 // tools/make_translator_golden.py and contains float64 results; beside them are the errors of
-// PyTorch's own float32 run. Thimble's may be kTorchFactor times as large, and at least a few
+// PyTorch's own float32 run. Thimble's may be kErrorFactor times as large, and at least a few
 // roundings (torch_golden_test.cc says more about such tolerances).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace thimble {
 namespace {
 
 // One float32 run may be lucky; sums of some hundred terms round by a few units.
-constexpr double kTorchFactor = 8;
+constexpr double kErrorFactor = 8;
 constexpr double kRoundings = 16;
 
 // Gradients of keys' biases are zero, because softmax does not change if a constant is added. What
@@ -168,7 +168,7 @@ class TranslatorGoldenTest : public testing::TestWithParam<PlanCase> {
     }
     const double norm = expected["norm"].number();
     const double tolerance =
-        kTorchFactor * expected["error"].number() + kRoundings * kFloatRounding * norm;
+        kErrorFactor * expected["error"].number() + kRoundings * kFloatRounding * norm;
     EXPECT_NEAR(std::sqrt(squares), norm, tolerance) << value;
     EXPECT_NEAR(projection, expected["projection"].number(), 4 * tolerance) << value;
   }
@@ -186,7 +186,7 @@ TEST_P(TranslatorGoldenTest, TenUpdatesFollowPyTorch) {
     Step(static_cast<int32_t>(update));
     const double expected = losses[update].number();
     error = std::max(error, golden_["loss_errors"][update].number());
-    const double tolerance = kTorchFactor * error + kRoundings * kFloatRounding * expected;
+    const double tolerance = kErrorFactor * error + kRoundings * kFloatRounding * expected;
     EXPECT_NEAR(Output(kLossOutput), expected, tolerance) << "update " << update + 1;
     EXPECT_NEAR(Output(kNllOutput), golden_["nlls"][update].number(), tolerance)
         << "update " << update + 1;

@@ -108,12 +108,12 @@ OpCase Random_embedding_grad(CaseDraw& draw) {
 
 namespace {
 
-OpData Tokens(std::vector<int> tokens) { return {{}, std::move(tokens)}; }
+OpData TokenIndices(std::vector<int> tokens) { return {{}, std::move(tokens)}; }
 
 TEST(Embedding, TakesScaledRowsOfTheTable) {
   for (const auto& outputs :
        RunAllKernels(EmbeddingCase({2, 2}, {3, 3}, PlainRows(2)),
-                     {Tokens({2, 0, 1, 2}), {{1, 2, 3, 4, 5, 6, 7, 8, 9}, {}}})) {
+                     {TokenIndices({2, 0, 1, 2}), {{1, 2, 3, 4, 5, 6, 7, 8, 9}, {}}})) {
     EXPECT_EQ(outputs[0].floats, (Floats{14, 16, 18, 2, 4, 6, 8, 10, 12, 14, 16, 18}));
   }
 }
@@ -121,8 +121,8 @@ TEST(Embedding, TakesScaledRowsOfTheTable) {
 // Channels: sin(p), sin(p / 100), sin(p / 10,000), then the cosines.
 TEST(Embedding, AddsThePositionsOfFairseq) {
   OpCase op_case = WithOffset(EmbeddingCase({2, 2}, {1, 6}, {{"first_position", int64_t{2}}}));
-  for (const auto& outputs :
-       RunAllKernels(op_case, {Tokens({0, 0, 0, 0}), {{0, 0, 0, 0, 0, 7}, {}}, Tokens({100})})) {
+  for (const auto& outputs : RunAllKernels(
+           op_case, {TokenIndices({0, 0, 0, 0}), {{0, 0, 0, 0, 0, 7}, {}}, TokenIndices({100})})) {
     for (size_t row = 0; row < 4; ++row) {
       const double position = 102 + static_cast<double>(row % 2);
       for (size_t c = 0; c < 6; ++c) {
@@ -137,7 +137,7 @@ TEST(Embedding, AddsThePositionsOfFairseq) {
 
 TEST(Embedding, TwoChannelsAreOneSineAndCosine) {
   for (const auto& outputs :
-       RunAllKernels(EmbeddingCase({1, 3}, {1, 2}, {}), {Tokens({0, 0, 0}), {{0, 0}, {}}})) {
+       RunAllKernels(EmbeddingCase({1, 3}, {1, 2}, {}), {TokenIndices({0, 0, 0}), {{0, 0}, {}}})) {
     EXPECT_EQ(outputs[0].floats[0], 0);
     EXPECT_EQ(outputs[0].floats[1], 1);
     EXPECT_FLOAT_EQ(outputs[0].floats[4], static_cast<float>(std::sin(2.0)));
@@ -150,9 +150,9 @@ TEST(Embedding, AnOffsetContinuesASentence) {
   const Attributes attributes = {{"first_position", int64_t{2}}, {"scale", 1.5}};
   const OpData table{{1, 2, 3, 4, 5, 6, 7, 8}, {}};
   const auto whole =
-      RunOp(EmbeddingCase({1, 3}, {2, 4}, attributes), {Tokens({1, 0, 1}), table})[0].floats;
+      RunOp(EmbeddingCase({1, 3}, {2, 4}, attributes), {TokenIndices({1, 0, 1}), table})[0].floats;
   const auto last = RunOp(WithOffset(EmbeddingCase({1, 1}, {2, 4}, attributes)),
-                          {Tokens({1}), table, Tokens({2})})[0]
+                          {TokenIndices({1}), table, TokenIndices({2})})[0]
                         .floats;
   EXPECT_EQ(last, Floats(whole.begin() + 8, whole.end()));
 }
@@ -160,7 +160,7 @@ TEST(Embedding, AnOffsetContinuesASentence) {
 TEST(Embedding, PaddingIsZeroAndWrongTokensAreNan) {
   OpCase op_case = EmbeddingCase({1, 4}, {2, 2}, {{"padding", int64_t{1}}});
   for (const auto& outputs :
-       RunAllKernels(op_case, {Tokens({1, -1, 2, 0}), {{1, 2, INFINITY, 4}, {}}})) {
+       RunAllKernels(op_case, {TokenIndices({1, -1, 2, 0}), {{1, 2, INFINITY, 4}, {}}})) {
     const Floats& y = outputs[0].floats;
     EXPECT_EQ(Floats(y.begin(), y.begin() + 2), (Floats{0, 0}));
     for (size_t i = 2; i < 6; ++i) EXPECT_TRUE(std::isnan(y[i])) << i;
@@ -173,7 +173,7 @@ TEST(EmbeddingGrad, AddsUpThePlacesOfEachToken) {
   op_case.attributes.Set("scale", 2.0);
   for (const auto& outputs : RunAllKernels(
            op_case,
-           {Tokens({1, 3, 1, -1, 0, 4}), {{1, 2, 10, 20, 3, 4, NAN, NAN, 5, 6, 7, 8}, {}}})) {
+           {TokenIndices({1, 3, 1, -1, 0, 4}), {{1, 2, 10, 20, 3, 4, NAN, NAN, 5, 6, 7, 8}, {}}})) {
     EXPECT_EQ(outputs[0].floats, (Floats{10, 12, 8, 12, 0, 0, 0, 0}));
   }
 }
@@ -182,7 +182,8 @@ TEST(EmbeddingGrad, AddsUpThePlacesOfEachToken) {
 TEST(EmbeddingGrad, AddsInTheOrderOfThePlaces) {
   OpCase op_case = EmbeddingGradCase({1, 3}, {1, 1});
   op_case.attributes.Set("scale", 1.0);
-  for (const auto& outputs : RunAllKernels(op_case, {Tokens({0, 0, 0}), {{1, 1, 0x1p24F}, {}}})) {
+  for (const auto& outputs :
+       RunAllKernels(op_case, {TokenIndices({0, 0, 0}), {{1, 1, 0x1p24F}, {}}})) {
     EXPECT_EQ(outputs[0].floats, Floats{0x1p24F + 2});
   }
 }

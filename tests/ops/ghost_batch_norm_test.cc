@@ -105,7 +105,7 @@ OpCase Random_batch_norm_eval_grad(CaseDraw& draw) {
 
 namespace {
 
-std::vector<OpData> RandomData(const OpCase& op_case) {
+std::vector<OpData> RandomNormData(const OpCase& op_case) {
   std::mt19937 generator(7);
   std::normal_distribution<float> normal(0.5F, 1.0F);
   std::vector<OpData> data(op_case.inputs.size());
@@ -164,7 +164,7 @@ class GhostBatchNormParts : public testing::TestWithParam<Ghost> {
 
 TEST_P(GhostBatchNormParts, AreTheBitsOfBatchesOfTheirOwn) {
   const OpCase whole = GhostBatchNormCase("batch_norm", ghost_, 1);
-  const auto data = RandomData(whole);
+  const auto data = RandomNormData(whole);
   const auto outputs = RunOp(whole, data);
   for (int64_t part = 0; part < parts_.parts; ++part) {
     SCOPED_TRACE(part);
@@ -177,7 +177,7 @@ TEST_P(GhostBatchNormParts, AreTheBitsOfBatchesOfTheirOwn) {
 
 TEST_P(GhostBatchNormParts, HaveTheGradientsOfBatchesOfTheirOwn) {
   const OpCase whole = GhostBatchNormCase("batch_norm_grad", ghost_, 1);
-  auto data = RandomData(whole);
+  auto data = RandomNormData(whole);
   for (float& variance : data[4].floats) variance = variance * variance + 0.5F;
   const auto outputs = RunOp(whole, data);
   std::vector<double> sums[2];
@@ -201,7 +201,7 @@ TEST_P(GhostBatchNormParts, HaveTheGradientsOfBatchesOfTheirOwn) {
 
 TEST_P(GhostBatchNormParts, CanBeComputedAgainFromTheirStatistics) {
   const OpCase norm = GhostBatchNormCase("batch_norm", ghost_, 1);
-  const auto data = RandomData(norm);
+  const auto data = RandomNormData(norm);
   const auto outputs = RunOp(norm, data);
   const auto again = RunOp(GhostBatchNormCase("batch_norm_eval", ghost_, 1),
                            {data[0], data[1], data[2], outputs[1], outputs[2]});
@@ -217,7 +217,7 @@ TEST(GhostBatchNorm, OnePartIsThePlainNorm) {
   const OpCase ghost = GhostBatchNormCase("batch_norm", {{4, 6, 6, 20}, 100}, 0);
   OpCase plain = ghost;
   plain.attributes = {};
-  const auto data = RandomData(ghost);
+  const auto data = RandomNormData(ghost);
   const auto expected = RunOp(plain, data);
   const auto actual = RunOp(ghost, data);
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(actual[i].floats, expected[i].floats);

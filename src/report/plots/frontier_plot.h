@@ -10,8 +10,8 @@
 namespace thimble {
 
 // A dot for each point, with a logarithmic axis of bytes and a colour for each class of exactness;
-// titles give the options. Arithmetic takes the place of times that are unknown. A dashed line shows
-// the arena of a run, if `run_bytes` is not 0. Requires at least one point.
+// titles give the options. Arithmetic takes the place of times that are unknown. A dashed line
+// shows the arena of a run, if `run_bytes` is not 0. Requires at least one point.
 Svg FrontierPlot(const std::vector<FrontierPoint>& points, double width, int64_t run_bytes = 0);
 
 }  // namespace thimble

@@ -92,12 +92,12 @@ def batch():
         return torch.tensor(rows)
 
     source = sentences(SOURCE_LENGTHS, SPEC["source_words"], 3)
-    targets = sentences(TARGET_LENGTHS, SPEC["target_words"], 5)
-    previous = torch.full_like(targets, PADDING)
+    target = sentences(TARGET_LENGTHS, SPEC["target_words"], 5)
+    decoder_input = torch.full_like(target, PADDING)
     for b, length in enumerate(TARGET_LENGTHS):
-        previous[b, 0] = 2
-        previous[b, 1:length] = targets[b, : length - 1]
-    return source, previous, targets
+        decoder_input[b, 0] = 2
+        decoder_input[b, 1:length] = target[b, : length - 1]
+    return source, decoder_input, target
 
 
 class Network:
@@ -151,15 +151,15 @@ class Network:
     def half_with_feed_forward(self, name, norm, x):
         return self.norm(norm, x + self.linear(name + ".fc2", self.linear(name + ".fc1", x).relu()))
 
-    def losses(self, source, previous, targets):
-        """Sums over targets: label-smoothed, and plain."""
+    def losses(self, source, decoder_input, target):
+        """Sums over all tokens of the target: label-smoothed, and plain."""
         memory = self.embed("encoder.embed_tokens", source)
         for i, kernel in enumerate(SPEC["encoder_kernels"]):
             name = f"encoder.layers.{i}"
             norm = name + ".layer_norms."
             memory = self.half_with_convolution(name, norm + "0", memory, SOURCE_LENGTHS, kernel, False)
             memory = self.half_with_feed_forward(name, norm + "1", memory)
-        x = self.embed("decoder.embed_tokens", previous)
+        x = self.embed("decoder.embed_tokens", decoder_input)
         for i, kernel in enumerate(SPEC["decoder_kernels"]):
             name = f"decoder.layers.{i}"
             norm = name + ".conv_layer_norm"
@@ -168,8 +168,8 @@ class Network:
             x = self.norm(name + ".encoder_attn_layer_norm", x + seen)
             x = self.half_with_feed_forward(name, name + ".final_layer_norm", x)
         logs = F.linear(x, self.weights["decoder.embed_out"]).log_softmax(-1)
-        counts = targets != PADDING
-        nll = -(logs.gather(2, targets[..., None])[..., 0] * counts).sum()
+        counts = target != PADDING
+        nll = -(logs.gather(2, target[..., None])[..., 0] * counts).sum()
         even = -(logs.mean(-1) * counts).sum()
         smoothing = SPEC["label_smoothing"]
         return (1 - smoothing) * nll + smoothing * even, nll
@@ -179,12 +179,12 @@ def train(dtype):
     weights = initial_weights(dtype)
     optimizer = torch.optim.AdamW(weights.values(), **ADAM)
     network = Network(weights)
-    source, previous, targets = batch()
+    source, decoder_input, target = batch()
     run = {"losses": [], "nlls": [], "gradients": {}, "weights": weights}
     for update in range(UPDATES):
         optimizer.zero_grad()
-        loss, nll = network.losses(source, previous, targets)
-        (loss / (targets != PADDING).sum()).backward()
+        loss, nll = network.losses(source, decoder_input, target)
+        (loss / (target != PADDING).sum()).backward()
         run["losses"].append(loss.item())
         run["nlls"].append(nll.item())
         if update == 0:
@@ -209,7 +209,7 @@ def described(exact, rounded):
 
 def main():
     exact, rounded = train(torch.float64), train(torch.float32)
-    source, previous, targets = batch()
+    source, decoder_input, target = batch()
 
     def errors(name):
         return [abs(a - b) for a, b in zip(exact[name], rounded[name])]
@@ -219,8 +219,8 @@ def main():
         "spec": SPEC,
         "adam": ADAM,
         "source": source.tolist(),
-        "previous": previous.tolist(),
-        "targets": targets.tolist(),
+        "decoder_input": decoder_input.tolist(),
+        "target": target.tolist(),
         "source_lengths": SOURCE_LENGTHS,
         "target_lengths": TARGET_LENGTHS,
         "losses": exact["losses"],

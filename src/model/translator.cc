@@ -17,20 +17,20 @@ class TranslatorBuilder {
     const ValueId source = Tokens(kSourceInput, {shape_.sentences, shape_.source_positions});
     source_lengths_ = Tokens(kSourceLengthsInput, {shape_.sentences});
     const Shape target_shape = {shape_.sentences, shape_.target_positions};
-    const ValueId previous = Tokens(kPreviousInput, target_shape);
-    const ValueId targets = Tokens(kTargetsInput, target_shape);
+    const ValueId decoder_input = Tokens(kDecoderInput, target_shape);
+    const ValueId target = Tokens(kTargetInput, target_shape);
     const ValueId target_lengths = Tokens(kTargetLengthsInput, {shape_.sentences});
 
     ValueId memory = Embed("encoder.embed_tokens", source, spec_.source_words);
     for (size_t i = 0; i < spec_.encoder_kernels.size(); ++i) {
       memory = EncoderLayer(fmt::format("encoder.layers.{}", i), memory, spec_.encoder_kernels[i]);
     }
-    ValueId x = Embed("decoder.embed_tokens", previous, spec_.target_words);
+    ValueId x = Embed("decoder.embed_tokens", decoder_input, spec_.target_words);
     for (size_t i = 0; i < spec_.decoder_kernels.size(); ++i) {
       x = DecoderLayer(fmt::format("decoder.layers.{}", i), x, memory, target_lengths,
                        spec_.decoder_kernels[i]);
     }
-    return TokenCrossEntropy(net_, "decoder.embed_out", x, targets, spec_.target_words,
+    return TokenCrossEntropy(net_, "decoder.embed_out", x, target, spec_.target_words,
                              spec_.label_smoothing);
   }
 

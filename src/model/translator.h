@@ -45,8 +45,8 @@ Result<Network> BuildTranslator(const TranslatorSpec& spec, const OpRegistry& op
 // Inputs, all i32. Padding is at the end of sentences.
 inline constexpr const char* kSourceInput = "source";                 // (B, S), tokens
 inline constexpr const char* kSourceLengthsInput = "source_lengths";  // (B)
-inline constexpr const char* kPreviousInput = "previous";             // (B, T), tokens so far
-inline constexpr const char* kTargetsInput = "targets";               // (B, T), the next tokens
+inline constexpr const char* kDecoderInput = "decoder_input";         // (B, T), the tokens before
+inline constexpr const char* kTargetInput = "target";                 // (B, T), the next tokens
 inline constexpr const char* kTargetLengthsInput = "target_lengths";  // (B)
 
 }  // namespace thimble

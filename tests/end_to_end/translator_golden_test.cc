@@ -76,7 +76,7 @@ class TranslatorGoldenTest : public testing::TestWithParam<PlanCase> {
   SentenceShape Batch() const {
     return {.sentences = static_cast<int64_t>(golden_["source"].size()),
             .source_positions = static_cast<int64_t>(golden_["source"][0].size()),
-            .target_positions = static_cast<int64_t>(golden_["targets"][0].size())};
+            .target_positions = static_cast<int64_t>(golden_["target"][0].size())};
   }
 
   void MakeExecutor(Network& network) {
@@ -134,8 +134,8 @@ class TranslatorGoldenTest : public testing::TestWithParam<PlanCase> {
     executor_->Prepare(kPlan);
     WriteIntegers(kSourceInput, golden_["source"]);
     WriteIntegers(kSourceLengthsInput, golden_["source_lengths"]);
-    WriteIntegers(kPreviousInput, golden_["previous"]);
-    WriteIntegers(kTargetsInput, golden_["targets"]);
+    WriteIntegers(kDecoderInput, golden_["decoder_input"]);
+    WriteIntegers(kTargetInput, golden_["target"]);
     WriteIntegers(kTargetLengthsInput, golden_["target_lengths"]);
     WriteNumber(*executor_, executor_->View(kPlan, kLossWeightInput), 1 / NumTargets());
     WriteNumber(*executor_, executor_->View(kPlan, kLearningRateInput),

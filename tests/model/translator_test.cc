@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "thimble/data/text/dictionary.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/model/sequence_layers.h"
 #include "thimble/ops/builtin_ops.h"
@@ -59,6 +60,9 @@ TEST(Translator, EvaluationHasTheSameParametersAndDrawsNothing) {
   EXPECT_FALSE(evaluate.graph.Find(kSamplesInput).valid());
   EXPECT_EQ(train.inits.size(), evaluate.inits.size());
 }
+
+// Models and data do not include each other.
+TEST(Translator, AgreesWithDictionariesAboutPadding) { EXPECT_EQ(kPaddingToken, Dictionary::kPad); }
 
 TEST(Translator, ReturnsLossAndCounts) {
   const Network network = Build(Spec("dynamicconv-tiny", 40, 30), kFewSentences);

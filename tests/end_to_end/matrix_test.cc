@@ -183,7 +183,8 @@ class MatrixEndToEnd : public NoReportFixture {
     const ProcessResult result =
         Run(Training(OptionsOf(choice) + " --budget " + std::to_string(budget), "budget", 3));
     if (result.exit_code == 3) {
-      EXPECT_NE(choice[kRecompute], 0U) << "recompute should make it fit: " << result.err;
+      // Without recompute and parts of a batch, there is much to choose from.
+      EXPECT_FALSE(choice[kRecompute] == 0 && choice[kMicrobatch] == 0) << result.err;
       EXPECT_THAT(result.err, testing::HasSubstr("the smallest arena with what is allowed has"));
       return;
     }

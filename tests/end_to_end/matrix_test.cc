@@ -212,7 +212,8 @@ class MatrixEndToEnd : public NoReportFixture {
       TrainWithout(choice, kRecompute);
       EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("without"))) << "recompute: same bits";
     }
-    if (choice[kMicrobatch] != 0 && IsEqualInParts(choice)) {
+    // On a GPU products are rounded to TF32, which turns small differences into larger ones too.
+    if (choice[kMicrobatch] != 0 && IsEqualInParts(choice) && device_ == "cpu") {
       TrainWithout(choice, kMicrobatch);
       ExpectCloseLosses(1e-5);
     }
@@ -285,7 +286,11 @@ class CudaMatrixEndToEnd : public MatrixEndToEnd {
 };
 
 TEST_F(CudaMatrixEndToEnd, EveryPairOfTechniques) {
-  for (const Choice& choice : PairwiseChoices()) Check(choice);
+  for (Choice choice : PairwiseChoices()) {
+    const bool is_for_cpu = OptionsOf(choice).find("winograd") != std::string::npos;
+    if (is_for_cpu) choice[kOthers] = 0;
+    Check(choice);
+  }
 }
 
 }  // namespace

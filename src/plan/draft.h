@@ -36,6 +36,7 @@ struct PlanDraft {
   std::vector<KernelChoice> kernels;           // by NodeId
   std::vector<ValueId> storage;                // by ValueId: the first value of its buffer
   std::optional<std::vector<size_t>> offsets;  // of Buffers(), relative to the end of the residents
+  std::optional<PlacedIntervals> placed = {};  // by a pass that compared arenas
   ResidentLayout residents;
   std::vector<Decision> decisions;
 };

@@ -28,6 +28,7 @@ class Search {
   Search(std::span<const PackItem> items, Packing start)
       : items_(items), packer_(items), best_(std::move(start)) {
     order_.resize(items.size());
+    trial_.offsets.resize(items.size());
     std::iota(order_.begin(), order_.end(), 0);
     OrderByOffset();
   }
@@ -43,17 +44,21 @@ class Search {
   // search soon gets stuck. Accepting worse packings was tried; it gained less and took longer.
   void Step() {
     saved_order_ = order_;
-    ChangeOrder();
-    if (!packer_.Pack(order_, Fit::kLowest, best_.peak_bytes, trial_)) {
+    const size_t num_unchanged = ChangeOrder();
+    const size_t num_known = is_lowest_ ? num_unchanged : 0;
+    for (size_t i = 0; i < num_known; ++i) trial_.offsets[order_[i]] = best_.offsets[order_[i]];
+    if (!packer_.Pack(order_, Fit::kLowest, best_.peak_bytes, trial_, num_known)) {
       order_.swap(saved_order_);
       return;
     }
     std::swap(best_, trial_);
+    is_lowest_ = true;
     OrderByOffset();
   }
 
   // Packing in the order of the offsets can only lower items, and later changes start from a sorted
-  // order.
+  // order. It lowers none if each already has the lowest place: what keeps it from a lower one is
+  // below it, so it comes earlier in this order, too.
   void OrderByOffset() {
     std::stable_sort(order_.begin(), order_.end(),
                      [&](uint32_t a, uint32_t b) { return best_.offsets[a] < best_.offsets[b]; });
@@ -61,15 +66,18 @@ class Search {
 
   // Packs an item at the peak, or one that is alive at the same time, earlier. Half of the changes
   // move one item, a quarter two, and so on: mostly small changes, sometimes a large one to leave a
-  // local minimum.
-  void ChangeOrder() {
+  // local minimum. Returns how many items at the beginning of the order stay as they are.
+  size_t ChangeOrder() {
     const auto number = static_cast<uint32_t>(try_);
     const int num_moves = 1 + std::countr_zero(number + 1);
+    size_t num_unchanged = order_.size();
     for (int move = 0; move < num_moves; ++move) {
       const std::array<uint32_t, 4> words =
           Philox4x32({}, {number, static_cast<uint32_t>(move), 0, 0});
-      MoveEarlier(ChooseItem(words[0] % 4, words[1], words[2]), words[3]);
+      const uint32_t item = ChooseItem(words[0] % 4, words[1], words[2]);
+      num_unchanged = std::min(num_unchanged, MoveEarlier(item, words[3]));
     }
+    return num_unchanged;
   }
 
   // An item at the peak, one that is alive at the same time, or any.
@@ -79,10 +87,13 @@ class Search {
     return kind == 1 ? top : Companion(top, companion_word);
   }
 
-  void MoveEarlier(uint32_t item, uint32_t word) {
+  // Returns the item's new position.
+  size_t MoveEarlier(uint32_t item, uint32_t word) {
     const auto from = std::find(order_.begin(), order_.end(), item);
     const auto position = static_cast<uint32_t>(from - order_.begin());
-    std::rotate(order_.begin() + UniformBelow(word, position + 1), from, from + 1);
+    const uint32_t to = UniformBelow(word, position + 1);
+    std::rotate(order_.begin() + to, from, from + 1);
+    return to;
   }
 
   uint32_t ItemAtPeak(uint32_t word) {
@@ -109,7 +120,8 @@ class Search {
   ItemPacker packer_;
   Packing best_;
   Packing trial_;
-  std::vector<uint32_t> order_;
+  std::vector<uint32_t> order_;  // of best_, by offset
+  bool is_lowest_ = false;       // whether packing in this order gives best_ again
   std::vector<uint32_t> saved_order_;
   std::vector<uint32_t> candidates_;
   size_t try_ = 0;

@@ -56,21 +56,26 @@ ItemPacker::ItemPacker(std::span<const PackItem> items) : items_(items) {
 }
 
 bool ItemPacker::Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes,
-                      Packing& packing) {
+                      Packing& packing, size_t num_known) {
   for (std::vector<Placed>& stretch : stretches_) stretch.clear();
   placed_.clear();
   packing.offsets.resize(items_.size());
   packing.peak_bytes = 0;
   offsets_.resize(items_.size());
-  for (uint32_t index : order) {
+  for (size_t position = 0; position < order.size(); ++position) {
+    const uint32_t index = order[position];
     const PackItem& item = items_[index];
-    const size_t offset = fit == Fit::kLowest ? LowestPlace(item) : TightestPlace(item);
+    const size_t offset = position < num_known ? packing.offsets[index] : Place(item, fit);
     packing.offsets[index] = offset;
     packing.peak_bytes = std::max(packing.peak_bytes, offset + item.size_bytes);
     if (packing.peak_bytes > limit_bytes) return false;
     Insert(index, offset);
   }
   return true;
+}
+
+size_t ItemPacker::Place(const PackItem& item, Fit fit) const {
+  return fit == Fit::kLowest ? LowestPlace(item) : TightestPlace(item);
 }
 
 size_t ItemPacker::LowestPlace(const PackItem& item) const {

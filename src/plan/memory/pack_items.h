@@ -42,8 +42,10 @@ class ItemPacker {
 
   // Packs all items in this order, a permutation of their indices. Returns false, with `packing`
   // incomplete, as soon as the peak exceeds the limit. With either fit every address below the peak
-  // is used by some item, so the peak is at most the sum of the sizes.
-  bool Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes, Packing& packing);
+  // is used by some item, so the peak is at most the sum of the sizes. The first `num_known` items
+  // of the order are where packing.offsets has them.
+  bool Pack(std::span<const uint32_t> order, Fit fit, size_t limit_bytes, Packing& packing,
+            size_t num_known = 0);
 
  private:
   struct Placed {
@@ -52,6 +54,7 @@ class ItemPacker {
     PackItem item;
   };
 
+  size_t Place(const PackItem& item, Fit fit) const;
   size_t LowestPlace(const PackItem& item) const;
   size_t TightestPlace(const PackItem& item) const;
   void Insert(uint32_t index, size_t offset);

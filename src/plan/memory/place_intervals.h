@@ -12,12 +12,20 @@ namespace thimble {
 struct Interval {
   size_t size_bytes = 0;
   LiveRange live;
+  friend bool operator==(const Interval&, const Interval&) = default;
 };
 
 struct OffsetPlan {
   std::vector<size_t> offsets;   // by interval; multiples of the alignment
   size_t peak_bytes = 0;         // end of the highest interval, rounded up to the alignment
   size_t lower_bound_bytes = 0;  // see LowerBoundBytes
+};
+
+// Intervals and where PlaceIntervals put them: whoever comes to the same intervals again need not
+// place them a second time.
+struct PlacedIntervals {
+  std::vector<Interval> intervals;
+  OffsetPlan plan;
 };
 
 // The most bytes alive at any step: no placement can use less.

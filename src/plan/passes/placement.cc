@@ -2,8 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace thimble {
 namespace {
+
+// Placing takes a large part of the time of planning, so what is already known is not searched
+// again.
+OffsetPlan PlaceBuffers(PlanDraft& draft) {
+  const std::vector<Interval> intervals = IntervalsOf(Buffers(draft));
+  const std::optional<PlacedIntervals> placed = std::exchange(draft.placed, std::nullopt);
+  if (placed && placed->intervals == intervals) return placed->plan;
+  return PlaceIntervals(intervals, kArenaAlignment);
+}
 
 class PlacementPass final : public PlanPass {
  public:
@@ -16,7 +27,7 @@ class PlacementPass final : public PlanPass {
 
   Result<std::string> Run(PlanDraft& draft, const OpRegistry& /*ops*/,
                           const PlanOptions& /*options*/) const override {
-    OffsetPlan placed = PlaceIntervals(IntervalsOf(Buffers(draft)), kArenaAlignment);
+    OffsetPlan placed = PlaceBuffers(draft);
     draft.offsets = std::move(placed.offsets);
     return fmt::format("placed in {} bytes; {} are alive at the peak", placed.peak_bytes,
                        placed.lower_bound_bytes);

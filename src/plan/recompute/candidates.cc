@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/base/start_thread.h"
@@ -40,14 +41,23 @@ std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry&
 // need not be counted to know that they are above `bytes`.
 bool IsFarAbove(size_t promised_bytes, size_t bytes) { return promised_bytes > bytes + bytes / 8; }
 
+// The buffers as the later passes will place them.
+PlacedIntervals Place(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
+  PlacedIntervals placed{IntervalsOf(SharedBuffers(draft, ops, options)), {}};
+  placed.plan = IsDecided(Decides::kOffsets, options)
+                    ? PlaceIntervals(placed.intervals, kArenaAlignment)
+                    : PlaceWithoutSharing(placed.intervals, kArenaAlignment);
+  return placed;
+}
+
+size_t ArenaBytes(const PlanDraft& draft, const PlacedIntervals& placed) {
+  return RoundUp(draft.residents.end_bytes + placed.plan.peak_bytes, kArenaAlignment);
+}
+
 }  // namespace
 
 size_t PlacedArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
-  const std::vector<Interval> intervals = IntervalsOf(SharedBuffers(draft, ops, options));
-  const OffsetPlan placed = IsDecided(Decides::kOffsets, options)
-                                ? PlaceIntervals(intervals, kArenaAlignment)
-                                : PlaceWithoutSharing(intervals, kArenaAlignment);
-  return RoundUp(draft.residents.end_bytes + placed.peak_bytes, kArenaAlignment);
+  return ArenaBytes(draft, Place(draft, ops, options));
 }
 
 size_t LiveArenaBytes(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
@@ -85,36 +95,44 @@ std::vector<PlanDraft> DraftsToTry(const PlanDraft& draft, const PlanOptions& op
 
 Result<void> Candidates::Add(std::span<const PlanDraft> drafts) {
   const size_t first = sources_.size();
-  bool is_long = false;
   for (const PlanDraft& draft : drafts) {
     THIMBLE_ASSIGN_OR_RETURN(Chain chain, MakeChain(draft, ops_, options_));
-    is_long |= chain.num_stages > OptimalSchedules::kLongChain;
+    is_long_ |= chain.num_stages > OptimalSchedules::kLongChain;
     sources_.push_back({draft, std::move(chain)});
   }
-  // Exceptions, such as too little memory, are thrown where the results are read.
-  std::vector<std::future<std::vector<Candidate>>> found;
-  std::vector<std::thread> threads;
-  for (size_t i = first; i < sources_.size(); ++i) {
-    auto task = std::make_shared<std::packaged_task<std::vector<Candidate>()>>(
-        [this, i] { return Search(sources_[i]); });
-    found.push_back(task->get_future());
-    // The last one runs here, and so do all if there are no more threads to have.
-    auto started = is_long && i + 1 < sources_.size()
-                       ? StartThread("a thread for planning", "", [task] { (*task)(); })
-                       : Result<std::thread>(Failed(""));
-    if (started.ok()) {
-      threads.push_back(std::move(started).value());
-    } else {
-      (*task)();
-    }
+  std::vector<std::vector<Candidate>> found(drafts.size());
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < drafts.size(); ++i) {
+    tasks.emplace_back([&, i] { found[i] = Search(sources_[first + i]); });
   }
-  for (std::thread& thread : threads) thread.join();
-  for (auto& of_draft : found) {
-    for (Candidate& candidate : of_draft.get()) candidates_.push_back(std::move(candidate));
+  RunAll(tasks);
+  for (std::vector<Candidate>& of_draft : found) {
+    std::move(of_draft.begin(), of_draft.end(), std::back_inserter(candidates_));
   }
   std::stable_sort(candidates_.begin(), candidates_.end(),
                    [](const Candidate& a, const Candidate& b) { return a.work < b.work; });
   return {};
+}
+
+void Candidates::RunAll(const std::vector<Task>& tasks) const {
+  // Exceptions, such as too little memory, are thrown where the futures are read.
+  std::vector<std::future<void>> done;
+  std::vector<std::thread> threads;
+  for (const Task& task : tasks) {
+    auto packaged = std::make_shared<std::packaged_task<void()>>(task);
+    done.push_back(packaged->get_future());
+    // The last one runs here, and so do all if there are no more threads to have.
+    auto started = is_long_ && &task != &tasks.back()
+                       ? StartThread("a thread for planning", "", [packaged] { (*packaged)(); })
+                       : Result<std::thread>(Failed(""));
+    if (started.ok()) {
+      threads.push_back(std::move(started).value());
+    } else {
+      (*packaged)();
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (std::future<void>& future : done) future.get();
 }
 
 std::vector<Candidates::Candidate> Candidates::Search(const Source& source) const {
@@ -146,6 +164,12 @@ PlanDraft Candidates::Apply(const Candidate& candidate) const {
   return ApplySchedule(candidate.source->draft, candidate.source->chain, candidate.schedule);
 }
 
+PlanDraft Candidates::Choose(Candidate& candidate) const {
+  PlanDraft draft = Apply(candidate);
+  draft.placed = std::exchange(candidate.placed, std::nullopt);
+  return draft;
+}
+
 size_t Candidates::LiveBytes(Candidate& candidate) const {
   if (!candidate.live_bytes) {
     candidate.live_bytes = LiveArenaBytes(Apply(candidate), ops_, options_);
@@ -155,7 +179,9 @@ size_t Candidates::LiveBytes(Candidate& candidate) const {
 
 size_t Candidates::PlacedBytes(Candidate& candidate) const {
   if (!candidate.placed_bytes) {
-    candidate.placed_bytes = PlacedArenaBytes(Apply(candidate), ops_, options_);
+    const PlanDraft draft = Apply(candidate);
+    candidate.placed = Place(draft, ops_, options_);
+    candidate.placed_bytes = ArenaBytes(draft, *candidate.placed);
   }
   return *candidate.placed_bytes;
 }
@@ -163,8 +189,9 @@ size_t Candidates::PlacedBytes(Candidate& candidate) const {
 std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
   for (Candidate& candidate : candidates_) {
     if (IsFarAbove(candidate.promised_bytes, limit_bytes)) continue;
-    if (LiveBytes(candidate) > limit_bytes || PlacedBytes(candidate) > limit_bytes) continue;
-    return Apply(candidate);
+    if (LiveBytes(candidate) > limit_bytes) continue;
+    if (PlacedBytes(candidate) <= limit_bytes) return Choose(candidate);
+    candidate.placed.reset();
   }
   return std::nullopt;
 }
@@ -176,20 +203,29 @@ PlanDraft Candidates::Smallest() {
   }
   std::vector<Candidate*> by_size;
   for (Candidate& candidate : candidates_) {
-    if (IsFarAbove(candidate.promised_bytes, fewest)) continue;
-    LiveBytes(candidate);
-    by_size.push_back(&candidate);
+    if (!IsFarAbove(candidate.promised_bytes, fewest)) by_size.push_back(&candidate);
   }
+  const auto count_half = [&](size_t half) {
+    for (size_t i = half; i < by_size.size(); i += 2) LiveBytes(*by_size[i]);
+  };
+  RunAll({[&] { count_half(0); }, [&] { count_half(1); }});
   std::stable_sort(by_size.begin(), by_size.end(), [](const Candidate* a, const Candidate* b) {
     return *a->live_bytes < *b->live_bytes;
   });
   Candidate* best = by_size.front();
-  for (Candidate* candidate : by_size) {
-    if (*candidate->live_bytes > PlacedBytes(*best)) break;
+  for (size_t i = 0; i < by_size.size(); ++i) {
+    Candidate* candidate = by_size[i];
+    if (i > 0 && *candidate->live_bytes > PlacedBytes(*best)) break;
+    // The next one will probably be placed, too.
+    if (is_long_ && !candidate->placed_bytes && i + 1 < by_size.size()) {
+      RunAll({[&] { PlacedBytes(*by_size[i + 1]); }, [&] { PlacedBytes(*candidate); }});
+    }
     const std::pair size(PlacedBytes(*candidate), candidate->work);
-    if (size < std::pair(PlacedBytes(*best), best->work)) best = candidate;
+    if (candidate == best) continue;
+    if (size < std::pair(PlacedBytes(*best), best->work)) std::swap(candidate, best);
+    candidate->placed.reset();
   }
-  return Apply(*best);
+  return Choose(*best);
 }
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -31,8 +32,8 @@ class Candidates {
   // The arguments must outlive this.
   Candidates(const OpRegistry& ops, const PlanOptions& options) : ops_(ops), options_(options) {}
 
-  // Adds the optimal and the named schedules of these drafts, which must outlive this. Drafts with
-  // long chains are searched at the same time.
+  // Adds the optimal and the named schedules of these drafts, which must outlive this. With long
+  // chains two threads search, and later count and place.
   Result<void> Add(std::span<const PlanDraft> drafts);
 
   // The candidate with the least work whose arena is within the limit; none if nothing fits.
@@ -52,16 +53,23 @@ class Candidates {
     size_t promised_bytes = 0;  // peak by OptimalSchedules; 0 for named ones
     std::optional<size_t> live_bytes = {};
     std::optional<size_t> placed_bytes = {};
+    std::optional<PlacedIntervals> placed = {};  // of the best so far
   };
 
   std::vector<Candidate> Search(const Source& source) const;
   Candidate Named(const Source& source, const RecomputeSpec& spec) const;
   PlanDraft Apply(const Candidate& candidate) const;
+  // Hands its placement over to the draft.
+  PlanDraft Choose(Candidate& candidate) const;
+  using Task = std::function<void()>;
+  // Runs the tasks, with long chains at the same time. They must not depend on each other.
+  void RunAll(const std::vector<Task>& tasks) const;
   size_t LiveBytes(Candidate& candidate) const;
   size_t PlacedBytes(Candidate& candidate) const;
 
   const OpRegistry& ops_;
   const PlanOptions& options_;
+  bool is_long_ = false;  // whether some chain is
   std::deque<Source> sources_;
   std::vector<Candidate> candidates_;  // least work first
 };

@@ -5,6 +5,7 @@
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/train/options/options.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 
@@ -23,9 +24,9 @@ Result<void> ReadTrainFlag(const std::vector<std::string>& arguments, size_t* in
 Result<TrainingProgram> PlanForBench(const TrainConfig& config) {
   THIMBLE_TRY(CheckConfig(config));
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
+  THIMBLE_ASSIGN_OR_RETURN(const TaskPtr task, DescribeTask(config));
   THIMBLE_ASSIGN_OR_RETURN(TrainingProgram program,
-                           MakeTrainingProgram(config, data.images, {}, BuiltinOps()));
+                           MakeTrainingProgram(config, task->InFullBatches(), BuiltinOps()));
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
   return program;
 }

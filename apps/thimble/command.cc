@@ -4,6 +4,7 @@
 
 #include "thimble/base/quote_name.h"
 #include "thimble/train/options/options.h"
+#include "thimble/train/options/usual_settings.h"
 
 namespace thimble {
 
@@ -30,10 +31,21 @@ void ConfigFlags::AddTo(CLI::App& command, const std::vector<std::string>& names
       ->group(option_group::kWhere);
 }
 
-Result<TrainConfig> ConfigFlags::Resolve(TrainConfig defaults) const {
-  TrainConfig config = std::move(defaults);
+Result<void> ConfigFlags::Apply(TrainConfig& config) const {
   if (!config_file_.empty()) THIMBLE_TRY(ReadConfigFile(config_file_, config));
   for (const auto& [name, text] : given_) THIMBLE_TRY(FindOption(name)->set(config, text));
+  return {};
+}
+
+Result<TrainConfig> ConfigFlags::Resolve() const {
+  TrainConfig given;
+  THIMBLE_TRY(Apply(given));
+  return Resolve(UsualSettings(given));
+}
+
+Result<TrainConfig> ConfigFlags::Resolve(TrainConfig defaults) const {
+  TrainConfig config = std::move(defaults);
+  THIMBLE_TRY(Apply(config));
   THIMBLE_TRY(CheckConfig(config));
   return config;
 }

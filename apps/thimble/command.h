@@ -20,12 +20,18 @@ class ConfigFlags {
  public:
   // All options of the table, or the named ones.
   void AddTo(CLI::App& command, const std::vector<std::string>& names = {});
-  // Defaults, then --config FILE, then the command line.
-  Result<TrainConfig> Resolve(TrainConfig defaults = {}) const;
+  // The usual settings for what is given (usual_settings.h), then --config FILE, then the command
+  // line.
+  Result<TrainConfig> Resolve() const;
+  // The same with other defaults.
+  Result<TrainConfig> Resolve(TrainConfig defaults) const;
   // Whether the command line has a configuration file or any of these options.
   bool HasFileOr(const std::vector<std::string>& names) const;
 
  private:
+  // Sets what the file and the command line say.
+  Result<void> Apply(TrainConfig& config) const;
+
   std::string config_file_;
   std::vector<std::pair<std::string, std::string>> given_;  // option name, text
 };

@@ -2,9 +2,9 @@
 
 #include "apps/thimble/command.h"
 #include "thimble/base/json.h"
+#include "thimble/data/text/text_dataset.h"
 #include "thimble/train/loop/dump_batches.h"
 #include "thimble/train/options/options.h"
-#include "thimble/train/planning/training_program.h"
 
 namespace thimble {
 namespace {
@@ -23,8 +23,40 @@ Result<void> Dump(const DataFlags& flags, const TrainConfig& config, const Image
   return DumpImages(*dataset, flags.dump);
 }
 
+Json PairsJson(const TextDataset* dataset) {
+  return dataset == nullptr ? Json() : Json(dataset->size());
+}
+
+void PrintText(const DataFlags& flags, const TextData& data) {
+  const int64_t source_words = data.train->source_dictionary().size();
+  const int64_t target_words = data.train->target_dictionary().size();
+  if (flags.json) {
+    Print("{}\n", Json{{"data", data.name},
+                       {"source_language", data.source_language},
+                       {"target_language", data.target_language},
+                       {"source_words", source_words},
+                       {"target_words", target_words},
+                       {"train", PairsJson(data.train.get())},
+                       {"validation", PairsJson(data.validation.get())},
+                       {"test", PairsJson(data.test.get())},
+                       {"left_out_empty", data.train->omissions().empty_pairs},
+                       {"left_out_long", data.train->omissions().long_pairs}}
+                      .Dump(1));
+    return;
+  }
+  Print("{}: {} to {}, {} and {} words; {} train, {} validation, {} test pairs\n", data.name,
+        data.source_language, data.target_language, source_words, target_words, data.train->size(),
+        data.validation == nullptr ? 0 : data.validation->size(), data.test->size());
+}
+
 Result<int> RunData(const DataFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve());
+  if (IsTextData(config.data)) {
+    if (!flags.dump.empty()) return BadInput("--dump: only for images");
+    THIMBLE_ASSIGN_OR_RETURN(const TextData text, OpenTextData(config.data, {}));
+    PrintText(flags, text);
+    return 0;
+  }
   THIMBLE_ASSIGN_OR_RETURN(
       const ImageData data,
       OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));

@@ -27,15 +27,17 @@ Result<int> RunEval(const EvalFlags& flags) {
   }
   if (weights.empty())
     return BadInput("eval: expected a run folder, or --weights FILE with --model");
-  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.config.Resolve(defaults));
+  THIMBLE_ASSIGN_OR_RETURN(const TrainConfig config, flags.run.empty()
+                                                         ? flags.config.Resolve()
+                                                         : flags.config.Resolve(defaults));
   THIMBLE_ASSIGN_OR_RETURN(const EvaluationRun result,
                            EvaluateWeights(config, weights, flags.part, BuiltinOps()));
   if (flags.json) {
     Print("{}", result.json);
   } else {
-    Print("{} {}: accuracy {:.2f} %, loss {:.4f} over {} images; arena {} bytes\n", config.model,
+    Print("{} {}: accuracy {:.2f} %, loss {:.4f} over {} {}; arena {} bytes\n", config.model,
           flags.part, 100 * result.evaluation.accuracy, result.evaluation.loss,
-          result.evaluation.images, result.arena_bytes);
+          result.evaluation.count, result.unit, result.arena_bytes);
   }
   return 0;
 }

@@ -5,7 +5,6 @@
 #include "apps/thimble/command.h"
 #include "thimble/base/atomic_file.h"
 #include "thimble/base/standard_streams.h"
-#include "thimble/data/image_dataset.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/report/frontier_answer.h"
@@ -20,6 +19,7 @@
 #include "thimble/train/planning/savings.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/step_time/op_times_file.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 namespace {
@@ -64,8 +64,7 @@ Result<PlanAnswer> Answer(const PlanFlags& flags, const TrainConfig& config,
     THIMBLE_ASSIGN_OR_RETURN(answer.smallest, FindSmallestArenas(config, sizer));
   }
   answer.plain = IsPlain(config);
-  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes,
-                           PlainArenaBytes(config, planned, sizer.counts(), sizer.ops()));
+  THIMBLE_ASSIGN_OR_RETURN(answer.plain_arena_bytes, PlainArenaBytes(config, planned, sizer.ops()));
   answer.record = RecordOf(planned, sizer.ops(), answer.plain_arena_bytes);
   if (!answer.fits()) {
     THIMBLE_ASSIGN_OR_RETURN(answer.advice, AdviseTraining(config, sizer));
@@ -76,21 +75,19 @@ Result<PlanAnswer> Answer(const PlanFlags& flags, const TrainConfig& config,
 Result<int> RunPlan(const PlanFlags& flags) {
   THIMBLE_ASSIGN_OR_RETURN(TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
-  const std::string cut = CutMessage(config, data.counts);
-  config = CutToData(std::move(config), data.counts);
+  THIMBLE_ASSIGN_OR_RETURN(const TaskPtr task, DescribeTask(config));
+  const std::string cut = CutMessage(config, *task);
+  config = CutToData(std::move(config), *task);
   const OpRegistry& ops = BuiltinOps();
-  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
-  THIMBLE_TRY(CheckPlanningMemory(model, ops, ReadMemoryLimits()));
+  THIMBLE_TRY(CheckPlanningMemory(*task, ops, ReadMemoryLimits()));
   const OpTimes times = LoadOpTimes(config);
-  const PlanSizer sizer(model, data.counts, ops, times);
+  const PlanSizer sizer(task, ops, times);
   if (flags.sweep) return RunSweep(flags, config, sizer);
   // If nothing fits, the answer shows what was asked for.
   const auto choice = ChooseOrAdvise(config, sizer);
   if (!choice.ok() && choice.error().kind != ErrorKind::kDoesNotFit) return choice.error();
   if (choice.ok()) config = choice->config;
-  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
-                           MakeTrainingProgram(config, model, data.counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned, MakeTrainingProgram(config, task, ops));
   std::optional<BudgetChoice> chosen;
   if (choice.ok() && !choice->levers.empty()) chosen = *choice;
   THIMBLE_ASSIGN_OR_RETURN(PlanAnswer answer,

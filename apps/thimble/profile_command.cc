@@ -14,6 +14,7 @@
 #include "thimble/train/planning/budget_search.h"
 #include "thimble/train/profile/profile_run.h"
 #include "thimble/train/step_time/op_times_file.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 namespace {
@@ -45,13 +46,11 @@ Result<int> RunProfileCommand(const ProfileFlags& flags) {
   }
   THIMBLE_ASSIGN_OR_RETURN(TrainConfig config, flags.config.Resolve());
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(const PlannedData data, DescribeData(config));
-  const std::string cut = CutMessage(config, data.counts);
-  config = CutToData(std::move(config), data.counts);
+  THIMBLE_ASSIGN_OR_RETURN(const TaskPtr task, DescribeTask(config));
+  const std::string cut = CutMessage(config, *task);
+  config = CutToData(std::move(config), *task);
   const OpRegistry& ops = BuiltinOps();
-  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, data.images));
-  THIMBLE_ASSIGN_OR_RETURN(const BudgetedProgram planned,
-                           PlanWithinBudget(config, model, data.counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const BudgetedProgram planned, PlanWithinBudget(config, task, ops));
   const std::string chosen = ToString(planned.choice);
   for (const std::string& message : {cut, chosen}) {
     if (!message.empty()) WriteMessage(message + "\n");

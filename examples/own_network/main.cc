@@ -12,6 +12,7 @@
 #include "thimble/report/plan_text.h"
 #include "thimble/train/loop/trainer.h"
 #include "thimble/train/planning/training_program.h"
+#include "thimble/train/task/find_task.h"
 
 namespace {
 
@@ -40,10 +41,8 @@ thimble::Result<thimble::ImageClassifier> MakeSmallNetwork(const thimble::ImageS
 // Prints what the training will need, without allocating it.
 thimble::Result<void> PrintPlan(const thimble::TrainConfig& config) {
   const thimble::OpRegistry& ops = thimble::BuiltinOps();
-  THIMBLE_ASSIGN_OR_RETURN(const auto data, thimble::DescribeData(config));
-  THIMBLE_ASSIGN_OR_RETURN(const auto model, MakeSmallNetwork(data.images));
-  THIMBLE_ASSIGN_OR_RETURN(const auto planned,
-                           thimble::MakeTrainingProgram(config, model, data.counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const auto task, thimble::DescribeTask(config, MakeSmallNetwork));
+  THIMBLE_ASSIGN_OR_RETURN(const auto planned, thimble::MakeTrainingProgram(config, task, ops));
   fmt::print("{}\n", thimble::PlanText({.model = "small",
                                         .batch = config.batch,
                                         .record = thimble::RecordOf(planned.program, ops)}));

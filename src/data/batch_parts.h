@@ -1,48 +1,55 @@
-// BatchParts: splits training batches into parts, numbered consecutively over all steps. The images
-// and their order are the same as without parts.
+// BatchParts: splits training batches into parts. Samples and their order are the same as without
+// parts. Steps may have different numbers of parts; part k of step s has the number s * P + k,
+// where P is the largest of these numbers.
 //
-//   batch 7 in parts of at most 3:   part   0 1 2 | 3 4 5 | …
-//                                    step   0     | 1     | …
-//                                    images 3 2 2 | 3 2 2 | …
+//   batches of 7 and 4 samples in parts of at most 3:
+//                                    part    0 1 2 | 3 4
+//                                    step    0     | 1
+//                                    samples 3 2 2 | 2 2
 #pragma once
+
+#include <map>
 
 #include "thimble/base/function_ref.h"
 #include "thimble/base/nearly_equal_parts.h"
-#include "thimble/data/batches.h"
+#include "thimble/data/batch_source.h"
 
 namespace thimble {
 
 struct BatchPart {
   int64_t step = 0;
-  BatchRange range;   // the images of the part
-  int64_t batch = 0;  // images of the whole batch
-  int64_t seen = 0;   // images of the batch in earlier parts
+  StepBatch batch;      // the whole batch
+  SampleRange samples;  // of the batch
 
-  bool last() const { return seen + range.count == batch; }
+  BatchShape shape() const { return batch.shape.With(samples.count); }
+  bool last() const { return samples.first + samples.count == batch.shape.samples; }
   friend bool operator==(const BatchPart&, const BatchPart&) = default;
 };
 
 class BatchParts final : public BatchSource {
  public:
-  // `cut` returns the parts of a batch of `samples` samples. `batches` must outlive this.
-  BatchParts(const TrainBatches& batches, FunctionRef<NearlyEqualParts(int64_t samples)> cut);
+  // `cut` says in which parts a batch of this shape is trained. `batches` must outlive this.
+  BatchParts(const TrainingSource& batches,
+             FunctionRef<NearlyEqualParts(const BatchShape& shape)> cut);
 
   BatchPart PartAt(int64_t part) const;
-  // The number of the first part of a step.
-  int64_t FirstPart(int64_t step) const;
-  // Indices in the data set, as TrainBatches::Samples writes them.
+  // The number of the first part of a step; the others follow (After).
+  int64_t FirstPart(int64_t step) const { return step * most_parts_; }
+  int64_t NumParts(int64_t step) const { return CutOf(step).parts; }
+  // Indices in the data set, as TrainingSource::SamplesOf writes them.
   void Samples(int64_t part, std::span<int32_t> samples) const;
 
-  int64_t image_bytes() const override { return batches_.image_bytes(); }
-  int64_t CountAt(int64_t part) const override { return PartAt(part).range.count; }
-  Result<void> Fill(int64_t part, std::span<uint8_t> images,
-                    std::span<int32_t> labels) const override;
+  std::span<const BatchField> fields() const override { return batches_.fields(); }
+  BatchShape ShapeAt(int64_t part) const override { return PartAt(part).shape(); }
+  int64_t After(int64_t part) const override;
+  Result<void> Fill(int64_t part, BatchArrays arrays) const override;
 
  private:
-  const TrainBatches& batches_;
-  NearlyEqualParts full_;  // parts of every step except the last of an epoch
-  NearlyEqualParts last_;
-  int64_t parts_per_epoch_ = 1;
+  const NearlyEqualParts& CutOf(int64_t step) const;
+
+  const TrainingSource& batches_;
+  std::map<BatchShape, NearlyEqualParts> cuts_;
+  int64_t most_parts_ = 1;
 };
 
 }  // namespace thimble

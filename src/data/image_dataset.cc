@@ -11,6 +11,7 @@
 #include "thimble/data/cifar.h"
 #include "thimble/data/shapes_dataset.h"
 #include "thimble/data/split.h"
+#include "thimble/data/text/text_dataset.h"
 
 namespace thimble {
 namespace {
@@ -92,11 +93,12 @@ constexpr DatasetKind kDatasets[] = {
      [] { return PublishedCifar(CifarVersion::kCifar100); }},
 };
 
+// Names sets of images and of text: either may have been meant.
 Error UnknownSpec(std::string_view spec) {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {"numbers", "bitext"};
   for (const DatasetKind& kind : kDatasets) names.emplace_back(kind.name);
-  return BadInput(fmt::format("data '{}': unknown; expected {}{}", spec, DataForms(),
-                              DidYouMean(spec.substr(0, spec.find(':')), names)));
+  return BadInput(fmt::format("data '{}': unknown; expected {}|{}{}", spec, DataForms(),
+                              TextDataForms(), DidYouMean(spec.substr(0, spec.find(':')), names)));
 }
 
 struct NamedDataset {

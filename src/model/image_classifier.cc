@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "thimble/model/model_file.h"
+#include "thimble/model/translator.h"
 #include "thimble/model/wide_resnet.h"
 
 namespace thimble {
@@ -61,20 +62,31 @@ Result<ImageClassifier> FindModel(std::string_view name, const ImageSpec& images
     return ToClassifier(file, images);
   }
   if (name.starts_with("wrn")) return MakeWideResNet(name, images);
+  if (IsTranslator(name)) {
+    return BadInput(fmt::format(
+        "--model {}: translates sentences, but the data are images; try --data numbers", name));
+  }
   return BadInput(
-      fmt::format("--model {}: unknown model; expected wrn-DEPTH-WIDTH, for example "
-                  "wrn-28-2, or a model file: FILE.toml",
+      fmt::format("--model {}: unknown model; expected wrn-DEPTH-WIDTH, for example wrn-28-2, "
+                  "dynamicconv-iwslt, dynamicconv-tiny, or a model file: FILE.toml",
                   name));
 }
 
 std::vector<ModelFamily> ModelFamilies() {
-  return {{"wrn-DEPTH-WIDTH[:OPTIONS]",
-           "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1; OPTIONS "
-           "separated by commas: group-norm=CHANNELS (per group; replaces batch norm), "
-           "dropout=RATE",
-           "wrn-28-2"},
-          {"FILE.toml", "your own network as a model file (docs/model-files.md)",
-           "examples/models/resnet.toml"}};
+  return {
+      {"wrn-DEPTH-WIDTH[:OPTIONS]",
+       "WideResNet for small images: DEPTH = 6n+4 (10, 16, 22, 28, 40, …), WIDTH >= 1; OPTIONS "
+       "separated by commas: group-norm=CHANNELS (per group; replaces batch norm), "
+       "dropout=RATE",
+       "wrn-28-2"},
+      {"dynamicconv-iwslt[:OPTIONS]",
+       "DynamicConv network for translation, 7 encoder and 6 decoder layers of 512 channels; "
+       "OPTIONS: dropout=RATE, attention-dropout=RATE, tap-dropout=RATE",
+       "dynamicconv-iwslt"},
+      {"dynamicconv-tiny[:OPTIONS]",
+       "the same with 2 and 2 layers of 64 channels, for small vocabularies", "dynamicconv-tiny"},
+      {"FILE.toml", "your own network as a model file (docs/model-files.md)",
+       "examples/models/resnet.toml"}};
 }
 
 }  // namespace thimble

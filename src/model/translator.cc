@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "thimble/base/quote_name.h"
 #include "thimble/model/sequence_layers.h"
 
 namespace thimble {
@@ -101,28 +100,6 @@ Result<void> CheckSpec(const TranslatorSpec& spec, const SentenceShape& shape) {
 }
 
 }  // namespace
-
-Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_words,
-                                      int64_t target_words) {
-  TranslatorSpec spec{.source_words = source_words, .target_words = target_words};
-  if (name == "dynamicconv-iwslt") {
-    spec.encoder_kernels = {3, 7, 15, 31, 31, 31, 31};
-    spec.decoder_kernels = {3, 7, 15, 31, 31, 31};
-    return spec;
-  }
-  if (name == "dynamicconv-tiny") {
-    spec.width = 64;
-    spec.feed_forward = 128;
-    spec.encoder_kernels = {3, 7};
-    spec.decoder_kernels = {3, 7};
-    spec.dropout = 0.1;
-    return spec;
-  }
-  return BadInput(
-      fmt::format("{} is no network for translation; there are dynamicconv-iwslt and "
-                  "dynamicconv-tiny",
-                  QuoteName(name)));
-}
 
 Result<Network> BuildTranslator(const TranslatorSpec& spec, const OpRegistry& ops,
                                 const SentenceShape& shape, Mode mode, uint64_t seed) {

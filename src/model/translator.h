@@ -33,7 +33,11 @@ struct SentenceShape {
   int64_t target_positions = 0;
 };
 
-// "dynamicconv-iwslt" or "dynamicconv-tiny", for dictionaries of these sizes.
+// Whether a network has a name of a translator; its options may be wrong.
+bool IsTranslator(std::string_view name);
+
+// "dynamicconv-iwslt" or "dynamicconv-tiny", for dictionaries of these sizes. Options follow a
+// colon, separated by commas: "dynamicconv-tiny:dropout=0".
 Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_words,
                                       int64_t target_words);
 

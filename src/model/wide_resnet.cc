@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <set>
 #include <string>
+
+#include "thimble/model/model_name.h"
 
 namespace thimble {
 namespace {
@@ -115,39 +116,18 @@ Result<void> ParseGroupNorm(std::string_view name, std::string_view value, WideR
   return {};
 }
 
-Result<void> ParseDropout(std::string_view name, std::string_view value, WideResNetSpec& spec) {
-  if (ParseNumber(value, spec.dropout) && spec.dropout >= 0 && spec.dropout < 1) return {};
-  return BadInput(fmt::format("--model {}: dropout={}: expected a rate of at least 0 and below 1",
-                              name, value));
-}
-
-// Parses one option; `seen` has the names of the options before it.
-Result<void> ParseOption(std::string_view name, std::string_view option,
-                         std::set<std::string_view>& seen, WideResNetSpec& spec) {
-  const std::string_view key = option.substr(0, option.find('='));
-  const std::string_view value =
-      key.size() == option.size() ? std::string_view() : option.substr(key.size() + 1);
-  if (key != "group-norm" && key != "dropout") {
-    return BadInput(
-        fmt::format("--model {}: unknown option '{}'; expected group-norm=CHANNELS "
-                    "or dropout=RATE",
-                    name, key));
-  }
-  if (!seen.insert(key).second) {
-    return BadInput(fmt::format("--model {}: option '{}' is given twice", name, key));
-  }
-  return key == "dropout" ? ParseDropout(name, value, spec) : ParseGroupNorm(name, value, spec);
-}
-
 Result<WideResNetSpec> ParseName(std::string_view name) {
   WideResNetSpec spec;
-  const size_t colon = name.find(':');
-  THIMBLE_TRY(ParseSize(name, name.substr(0, colon), spec));
-  std::set<std::string_view> seen;
-  for (size_t end = colon; end != std::string_view::npos;) {
-    const size_t begin = end + 1;
-    end = name.find(',', begin);
-    THIMBLE_TRY(ParseOption(name, name.substr(begin, end - begin), seen, spec));
+  THIMBLE_TRY(ParseSize(name, name.substr(0, name.find(':')), spec));
+  THIMBLE_ASSIGN_OR_RETURN(
+      const NameParts parsed,
+      ParseModelName(name, {"group-norm", "dropout"}, "group-norm=CHANNELS or dropout=RATE"));
+  for (const auto& [key, value] : parsed.options) {
+    if (key == "dropout") {
+      THIMBLE_ASSIGN_OR_RETURN(spec.dropout, ParseDropoutRate(name, key, value));
+    } else {
+      THIMBLE_TRY(ParseGroupNorm(name, value, spec));
+    }
   }
   return spec;
 }

@@ -18,11 +18,12 @@ namespace thimble {
 // The current value of a lever and the settings that other values depend on.
 struct LeverSetting {
   std::string value;  // current value of this lever
-  int64_t batch = 0;  // samples per update
+  int64_t batch = 0;  // samples per update or, if `counts_tokens`, tokens of the longer side
   DeviceKind device = DeviceKind::kCpu;
   bool in_parts = false;         // the batch is trained in parts
   bool drops_gradients = false;  // gradients that are not finite do not end the run
   std::string optimizer = "sgd";
+  bool counts_tokens = false;
 };
 
 // A value that a budget may choose.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "thimble/program/techniques.h"
 
 namespace thimble {
@@ -41,10 +43,10 @@ class GraphMaker {
 
   Result<ProgramGraphs> Make() && {
     THIMBLE_TRY(ChangeUpdate());
-    for (const int64_t samples : spec_.train) THIMBLE_TRY(AddTraining(samples));
-    for (const int64_t samples : spec_.evaluate) {
-      THIMBLE_ASSIGN_OR_RETURN(NamedGraph graph, Forward(samples, /*training=*/false));
-      graph.name = EvaluateName(samples);
+    for (const BatchShape& shape : spec_.train) THIMBLE_TRY(AddTraining(shape));
+    for (const BatchShape& shape : spec_.evaluate) {
+      THIMBLE_ASSIGN_OR_RETURN(NamedGraph graph, Forward(shape, /*training=*/false));
+      graph.name = EvaluateName(shape);
       result_.graphs.push_back(std::move(graph));
     }
     for (const Asked& asked : asked_) {
@@ -61,7 +63,7 @@ class GraphMaker {
   }
 
  private:
-  bool in_parts() const { return !cuts_.empty() && cuts_.at(*spec_.train.begin()).parts > 1; }
+  bool in_parts() const { return InParts(cuts_); }
 
   Result<void> ChangeUpdate() {
     for (const Asked& asked : asked_) {
@@ -72,9 +74,9 @@ class GraphMaker {
     return {};
   }
 
-  Result<NamedGraph> Forward(int64_t samples, bool training) const {
-    ForwardGraph forward{.samples = samples, .training = training};
-    THIMBLE_ASSIGN_OR_RETURN(forward.graph, forward_(samples, training));
+  Result<NamedGraph> Forward(const BatchShape& shape, bool training) const {
+    ForwardGraph forward{.samples = shape.samples, .training = training};
+    THIMBLE_ASSIGN_OR_RETURN(forward.graph, forward_(shape, training));
     NamedGraph named;
     for (const Asked& asked : asked_) {
       THIMBLE_ASSIGN_OR_RETURN(std::string done,
@@ -89,49 +91,53 @@ class GraphMaker {
     return named;
   }
 
-  // If full batches are trained in parts, smaller ones are too, perhaps in a single part.
-  Result<void> AddTraining(int64_t samples) {
-    const bool full = samples == *spec_.train.begin();
-    if (in_parts()) return AddParts(cuts_.at(samples), full);
-    THIMBLE_ASSIGN_OR_RETURN(NamedGraph whole, Forward(samples, /*training=*/true));
+  Result<void> AddTraining(const BatchShape& shape) {
+    const bool full = shape == spec_.train.front();
+    if (in_parts()) return AddParts(shape, full);
+    THIMBLE_ASSIGN_OR_RETURN(NamedGraph whole, Forward(shape, /*training=*/true));
     THIMBLE_TRY(AppendUpdate(whole.graph, ops_, whole.graph.Find(kLossName), update_));
-    whole.name = TrainName(samples);
+    whole.name = TrainName(shape);
     whole.runs_per_step = full ? 1 : 0;
     result_.graphs.push_back(std::move(whole));
     return {};
   }
 
   // Parts have at most two sizes, the larger ones first; then comes the update.
-  Result<void> AddParts(const NearlyEqualParts& parts, bool full) {
-    NamedGraph update{.name = UpdateName(parts.total), .runs_per_step = full ? 1 : 0};
+  Result<void> AddParts(const BatchShape& shape, bool full) {
+    const NearlyEqualParts& parts = cuts_.at(shape);
+    NamedGraph update{.name = UpdateName(shape), .runs_per_step = full ? 1 : 0};
     for (int64_t first = 0; first < parts.parts;) {
       const BatchShare share{parts.Size(first), parts.total};
+      const BatchShape part_shape = shape.With(share.samples);
       int64_t end = first;
       while (end < parts.parts && parts.Size(end) == share.samples) ++end;
-      THIMBLE_ASSIGN_OR_RETURN(NamedGraph part, Forward(share.samples, /*training=*/true));
+      THIMBLE_ASSIGN_OR_RETURN(NamedGraph part, Forward(part_shape, /*training=*/true));
       if (first == 0) {
         THIMBLE_ASSIGN_OR_RETURN(update.graph, MakeUpdateGraph(part.graph, ops_, update_, share));
       }
       THIMBLE_TRY(AppendSums(part.graph, ops_, part.graph.Find(kLossName), update_, share));
       if (full && first == 0) RecordCut(part.graph);
-      part.name = PartName(share);
+      part.name = PartName(part_shape, shape);
       part.runs_per_step = full ? end - first : 0;
       result_.graphs.push_back(std::move(part));
       first = end;
     }
+    const auto same_name = [&](const NamedGraph& made) { return made.name == update.name; };
+    if (std::any_of(result_.graphs.begin(), result_.graphs.end(), same_name)) return {};
     result_.graphs.push_back(std::move(update));
     return {};
   }
 
   // Records which technique split the full batch into parts, and how.
   void RecordCut(const Graph& part) {
-    NearlyEqualParts parts{*spec_.train.begin(), 1};
+    const BatchShape& full = spec_.train.front();
+    NearlyEqualParts parts{full.samples, 1};
     for (const Asked& asked : asked_) {
-      const std::string done = asked.technique->CutBatch(asked.value, parts);
+      const std::string done = asked.technique->CutBatch(asked.value, full, parts);
       if (done.empty()) continue;
       result_.split_by = RecordOf(*asked.technique, done);
       result_.split_by->exactness =
-          asked.technique->lever()->exactness(part, {.value = asked.value, .batch = parts.total});
+          asked.technique->lever()->exactness(part, {.value = asked.value, .batch = full.size()});
     }
   }
 
@@ -147,27 +153,35 @@ class GraphMaker {
 
 }  // namespace
 
-std::string TrainName(int64_t samples) { return fmt::format("train {}", samples); }
-std::string PartName(const BatchShare& share) {
-  return fmt::format("train {} of {}", share.samples, share.batch);
+std::string TrainName(const BatchShape& shape) { return fmt::format("train {}", ToString(shape)); }
+std::string PartName(const BatchShape& part, const BatchShape& batch) {
+  return fmt::format("train {} of {}", part.samples, ToString(batch));
 }
-std::string UpdateName(int64_t samples) { return fmt::format("update {}", samples); }
-std::string EvaluateName(int64_t samples) { return fmt::format("evaluate {}", samples); }
+// Images may have batch statistics, whose update depends on the samples.
+std::string UpdateName(const BatchShape& shape) {
+  return shape.sample_size() == 1 ? fmt::format("update {}", shape.samples) : "update";
+}
+std::string EvaluateName(const BatchShape& shape) {
+  return fmt::format("evaluate {}", ToString(shape));
+}
 
-NearlyEqualParts CutBatch(int64_t samples, const TechniqueRequest& techniques) {
-  NearlyEqualParts parts{samples, 1};
+NearlyEqualParts CutBatch(const BatchShape& shape, const TechniqueRequest& techniques) {
+  NearlyEqualParts parts{shape.samples, 1};
   for (const Asked& asked : AskedTechniques(techniques)) {
-    asked.technique->CutBatch(asked.value, parts);
+    asked.technique->CutBatch(asked.value, shape, parts);
   }
   return parts;
 }
 
-BatchCuts CutBatches(const BatchSizes& sizes, const TechniqueRequest& techniques) {
+BatchCuts CutBatches(const BatchShapes& shapes, const TechniqueRequest& techniques) {
   BatchCuts cuts;
-  for (const int64_t samples : sizes) cuts[samples] = CutBatch(samples, techniques);
-  if (cuts.empty() || cuts.at(*sizes.begin()).parts > 1) return cuts;
-  for (auto& [samples, parts] : cuts) parts = {samples, 1};
+  for (const BatchShape& shape : shapes) cuts[shape] = CutBatch(shape, techniques);
   return cuts;
+}
+
+bool InParts(const BatchCuts& cuts) {
+  return std::any_of(cuts.begin(), cuts.end(),
+                     [](const auto& cut) { return cut.second.parts > 1; });
 }
 
 Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -15,6 +14,7 @@
 #include "thimble/base/result.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/plan/program.h"
+#include "thimble/tensor/batch_shape.h"
 
 namespace thimble {
 
@@ -24,19 +24,19 @@ struct TechniqueRequest {
   std::set<std::string> without = {};              // names of techniques to leave out
 };
 
-// Batch sizes, largest first.
-using BatchSizes = std::set<int64_t, std::greater<>>;
+// Different shapes.
+using BatchShapes = std::vector<BatchShape>;
 
 struct ProgramSpec {
-  BatchSizes train = {};  // the first is the full batch
-  BatchSizes evaluate = {};
+  BatchShapes train = {};  // the first is that of full batches
+  BatchShapes evaluate = {};
   UpdateSpec update = {};
   TechniqueRequest techniques = {};
 };
 
-// Makes the forward graph of a task for this many samples, for training or for evaluation. Its
-// output kLossName is the loss.
-using MakeForward = FunctionRef<Result<Graph>(int64_t samples, bool training)>;
+// Makes the forward graph of a task for a batch, for training or for evaluation. Its output
+// kLossName is the loss.
+using MakeForward = FunctionRef<Result<Graph>(const BatchShape& shape, bool training)>;
 inline constexpr const char* kLossName = "loss";
 
 struct ProgramGraphs {
@@ -50,16 +50,18 @@ struct ProgramGraphs {
 Result<ProgramGraphs> MakeGraphs(const ProgramSpec& spec, const OpRegistry& ops,
                                  MakeForward forward);
 
-// The parts in which a batch of this many samples is trained.
-NearlyEqualParts CutBatch(int64_t samples, const TechniqueRequest& techniques);
-// The same for each batch size. If full batches (the first size) are not split, none are.
-using BatchCuts = std::map<int64_t, NearlyEqualParts>;
-BatchCuts CutBatches(const BatchSizes& sizes, const TechniqueRequest& techniques);
+// The parts in which the samples of a batch are trained.
+NearlyEqualParts CutBatch(const BatchShape& shape, const TechniqueRequest& techniques);
+// The same for each shape.
+using BatchCuts = std::map<BatchShape, NearlyEqualParts>;
+BatchCuts CutBatches(const BatchShapes& shapes, const TechniqueRequest& techniques);
+// Whether some batches are split. Then all are trained as parts, even if there is only one.
+bool InParts(const BatchCuts& cuts);
 
-// Names of the graphs.
-std::string TrainName(int64_t samples);
-std::string PartName(const BatchShare& share);
-std::string UpdateName(int64_t samples);
-std::string EvaluateName(int64_t samples);
+// Names of the graphs. `part` and `batch` are a part and the batch that it belongs to.
+std::string TrainName(const BatchShape& shape);
+std::string PartName(const BatchShape& part, const BatchShape& batch);
+std::string UpdateName(const BatchShape& shape);
+std::string EvaluateName(const BatchShape& shape);
 
 }  // namespace thimble

@@ -14,6 +14,7 @@
 #include "thimble/plan/pass.h"
 #include "thimble/plan/program.h"
 #include "thimble/program/lever.h"
+#include "thimble/tensor/batch_shape.h"
 
 namespace thimble {
 
@@ -41,8 +42,9 @@ class Technique {
   // A technique overrides one of these. `value` is the value of its lever. The result describes in
   // one line what was done; empty: nothing.
 
-  // Splits a batch. On entry, `parts` is the whole batch.
-  virtual std::string CutBatch(const std::string& /*value*/, NearlyEqualParts& /*parts*/) const {
+  // Splits the samples of a batch of this shape. On entry, `parts` is the whole batch.
+  virtual std::string CutBatch(const std::string& /*value*/, const BatchShape& /*shape*/,
+                               NearlyEqualParts& /*parts*/) const {
     return {};
   }
   virtual Result<std::string> ChangeForward(const std::string& /*value*/, const OpRegistry& /*ops*/,

@@ -50,13 +50,14 @@ struct Part {
 };
 
 std::vector<Part> Parts(const Progress& progress, double seconds_left) {
-  std::vector<Part> parts = {{fmt::format("step {}/{}", progress.step, progress.num_steps), 0},
-                             {fmt::format("loss {}", LossText(progress.loss)), 1},
-                             {fmt::format("accuracy {:.1f} %", 100 * progress.accuracy), 3},
-                             {fmt::format("lr {:.4g}", progress.learning_rate), 7},
-                             {fmt::format("{:.0f} images/s", progress.images_per_second), 4},
-                             {FormatBytes(static_cast<int64_t>(progress.arena_bytes)), 6},
-                             {fmt::format("{} left", Duration(seconds_left)), 2}};
+  std::vector<Part> parts = {
+      {fmt::format("step {}/{}", progress.step, progress.num_steps), 0},
+      {fmt::format("loss {}", LossText(progress.loss)), 1},
+      {fmt::format("accuracy {:.1f} %", 100 * progress.accuracy), 3},
+      {fmt::format("lr {:.4g}", progress.learning_rate), 7},
+      {fmt::format("{:.0f} {}/s", progress.examples_per_second, progress.unit), 4},
+      {FormatBytes(static_cast<int64_t>(progress.arena_bytes)), 6},
+      {fmt::format("{} left", Duration(seconds_left)), 2}};
   if (progress.loss_scale > 0) {
     parts.insert(parts.begin() + 4, {fmt::format("scale {:.4g}", progress.loss_scale), 8});
   }
@@ -98,7 +99,7 @@ void ConsoleProgress::Line(const std::string& line) {
 void ConsoleProgress::OnStart(const TrainingProgram& program, const std::string& run_folder) {
   started_ = Clock::now();
   Line(fmt::format("{} on {}, batch {}, {}: {} parameters, arena {} ({} bytes), run folder {}",
-                   program.model.name, program.data, program.batch,
+                   program.task->model(), program.data, program.batch,
                    Name(program.main_plan().device), CountParameters(program.main_plan().graph),
                    FormatBytes(static_cast<int64_t>(program.program.arena_bytes)),
                    program.program.arena_bytes, run_folder));
@@ -125,7 +126,7 @@ void ConsoleProgress::OnStep(const Progress& progress) {
 void ConsoleProgress::OnEpoch(const EpochReport& report) {
   std::string line = fmt::format("epoch {}: train loss {}, accuracy {:.2f} %", report.epoch,
                                  LossText(report.train_loss), 100 * report.train_accuracy);
-  if (report.validation.images > 0) {
+  if (report.validation.count > 0) {
     line += fmt::format("; validation {:.2f} %", 100 * report.validation.accuracy);
   }
   if (report.evaluated) line += fmt::format("; test {:.2f} %", 100 * report.test.accuracy);
@@ -166,9 +167,10 @@ std::string SummaryText(const TrainSummary& summary) {
     row("GPU (from driver)", summary.device_memory.driver_bytes);
     row("of which context", summary.device_memory.context_bytes);
   }
-  return fmt::format("\n{}\n{}{} steps in {}, {:.1f} images/s\n{}run folder: {}\n",
-                     table.ToString(), Outcome(summary), summary.steps, Duration(summary.seconds),
-                     summary.images_per_second, HowToContinue(summary), summary.run_folder);
+  return fmt::format("\n{}\n{}{} steps in {}, {:.1f} {}/s\n{}run folder: {}\n", table.ToString(),
+                     Outcome(summary), summary.steps, Duration(summary.seconds),
+                     summary.examples_per_second, summary.unit, HowToContinue(summary),
+                     summary.run_folder);
 }
 
 }  // namespace thimble

@@ -118,7 +118,7 @@ std::string ToJson(const Profile& profile) {
   json["step_ms"] = profile.step_seconds * 1e3;
   json["predicted_step_ms"] =
       profile.predicted_seconds > 0 ? Json(profile.predicted_seconds * 1e3) : Json();
-  json["images_per_second"] = profile.images_per_second();
+  json[profile.unit + "_per_second"] = profile.examples_per_second();
   json["plans"] = PlansJson(profile);
   json["categories"] = PeakJson(profile);
   json["ops"] = OpsJson(profile);

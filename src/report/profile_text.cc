@@ -129,8 +129,8 @@ std::string Totals(const Profile& profile) {
           ? fmt::format(" (predicted {})", Milliseconds(profile.predicted_seconds))
           : "";
   std::string text = fmt::format(
-      "step {} ms{}, {:.1f} images/s; {:.2f} GFLOP per step, {} GFLOP/s\n",
-      Milliseconds(profile.step_seconds), predicted, profile.images_per_second(),
+      "step {} ms{}, {:.1f} {}/s; {:.2f} GFLOP per step, {} GFLOP/s\n",
+      Milliseconds(profile.step_seconds), predicted, profile.examples_per_second(), profile.unit,
       Giga(profile.step_flops()), GigaPerSecond(profile.step_flops(), profile.step_seconds));
   text += RunsText(profile);
   text += fmt::format(

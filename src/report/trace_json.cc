@@ -91,7 +91,7 @@ int64_t AddRun(const Profile& profile, const MemoryAccount& account, size_t run,
   const bool whole = profile.others.empty();
   trace.AddSpan(Track::kTrainingSteps,
                 whole ? fmt::format("training step {}", run) : profile.record.name, begin,
-                run_duration, {{"images", profile.batch}});
+                run_duration, {{profile.unit, profile.batch}});
   int64_t time = begin;
   for (size_t i = 0; i < steps.size(); ++i) {
     const StepRecord& step = steps[i];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tests/train/image_programs.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/train/planning/training_program.h"
 

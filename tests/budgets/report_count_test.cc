@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "tests/train/image_programs.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/plan/program_record.h"
 #include "thimble/report/plan_answer.h"

@@ -6,6 +6,7 @@
 #include <new>
 #include <vector>
 
+#include "tests/data/batch_memory.h"
 #include "tests/data/fake_dataset.h"
 #include "tests/data/text/text_fixtures.h"
 #include "thimble/data/batches.h"
@@ -32,13 +33,10 @@ constexpr int64_t kBatch = 4;
 
 void ExpectNoAllocation(const ImageData& data) {
   const TrainBatches batches(*data.train, kBatch, 1);
-  std::vector<uint8_t> images(static_cast<size_t>(2 * kBatch * batches.image_bytes()));
-  std::vector<int32_t> labels(2 * kBatch);
-  const size_t half = images.size() / 2;
-  const std::vector<BatchBuffer> slots = {
-      {std::span(images).first(half), std::span(labels).first(kBatch)},
-      {std::span(images).last(half), std::span(labels).last(kBatch)}};
-  Prefetcher prefetcher(batches, slots);
+  const BatchParts whole = WholeBatches(batches);
+  ImageBatch first(kBatch, batches.image_bytes());
+  ImageBatch second = first;
+  Prefetcher prefetcher(whole, {first.arrays(), second.arrays()});
   EXPECT_TRUE(prefetcher.Start(0, 20).ok());
   ASSERT_TRUE(prefetcher.Next().ok());  // the thread is running now
   const int64_t before = num_allocations.load();
@@ -77,10 +75,10 @@ void ExpectNoAllocation(const TextDataset& dataset) {
   for (int64_t step = 0; step < 2 * batches.batches_per_epoch(); ++step) {
     const TokenBatch batch = batches.BatchAt(step);
     const BatchShape& shape = batches.shapes()[static_cast<size_t>(batch.shape)];
-    const int64_t source = int64_t{shape.sentences} * shape.source_length;
-    const int64_t target = int64_t{shape.sentences} * shape.target_length;
-    const TokenArrays arrays = {part(0, source), part(1, shape.sentences), part(2, target),
-                                part(3, target), part(4, shape.sentences)};
+    const int64_t source = shape.samples * shape.source_length;
+    const int64_t target = shape.samples * shape.target_length;
+    const TokenArrays arrays = {part(0, source), part(1, shape.samples), part(2, target),
+                                part(3, target), part(4, shape.samples)};
     all_ok = batches.Fill(batch, arrays).ok() && all_ok;
     all_ok = batches.TargetTokens(batch) > 0 && all_ok;
   }

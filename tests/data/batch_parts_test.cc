@@ -4,40 +4,34 @@
 
 #include <vector>
 
+#include "tests/data/batch_memory.h"
 #include "tests/data/fake_dataset.h"
 
 namespace thimble {
 namespace {
 
-struct Batch {
-  std::vector<uint8_t> images;
-  std::vector<int32_t> labels;
-  friend bool operator==(const Batch&, const Batch&) = default;
-};
-
-void Append(const BatchSource& source, int64_t number, Batch& batch) {
-  const auto count = static_cast<size_t>(source.CountAt(number));
-  std::vector<uint8_t> images(count * source.image_bytes());
-  std::vector<int32_t> labels(count);
-  ASSERT_TRUE(source.Fill(number, images, labels).ok());
-  batch.images.insert(batch.images.end(), images.begin(), images.end());
-  batch.labels.insert(batch.labels.end(), labels.begin(), labels.end());
+void Append(const ImageBatch& part, ImageBatch& batch) {
+  batch.images.insert(batch.images.end(), part.images.begin(), part.images.end());
+  batch.labels.insert(batch.labels.end(), part.labels.begin(), part.labels.end());
 }
 
 auto AtMost(int64_t largest) {
-  return [=](int64_t samples) { return CutNearlyEqually(samples, largest); };
+  return [=](const BatchShape& shape) { return CutNearlyEqually(shape.samples, largest); };
 }
 
 TEST(BatchParts, AreNearlyEqualAndNumberedThrough) {
   const NumberedDataset dataset(17);
   const TrainBatches batches(dataset, 7, 1);  // 7, 7, 3
   const BatchParts parts(batches, AtMost(3));
-  EXPECT_EQ(parts.PartAt(0), (BatchPart{0, {0, 0, 3}, 7, 0}));
-  EXPECT_EQ(parts.PartAt(1), (BatchPart{0, {0, 3, 2}, 7, 3}));
-  EXPECT_EQ(parts.PartAt(2), (BatchPart{0, {0, 5, 2}, 7, 5}));
-  EXPECT_EQ(parts.PartAt(3), (BatchPart{1, {0, 7, 3}, 7, 0}));
-  EXPECT_EQ(parts.PartAt(6), (BatchPart{2, {0, 14, 3}, 3, 0}));
-  EXPECT_EQ(parts.PartAt(7), (BatchPart{3, {1, 0, 3}, 7, 0}));
+  EXPECT_EQ(parts.PartAt(0), (BatchPart{0, {0, {7}}, {0, 3}}));
+  EXPECT_EQ(parts.PartAt(1), (BatchPart{0, {0, {7}}, {3, 2}}));
+  EXPECT_EQ(parts.PartAt(2), (BatchPart{0, {0, {7}}, {5, 2}}));
+  EXPECT_EQ(parts.PartAt(3), (BatchPart{1, {0, {7}}, {0, 3}}));
+  EXPECT_EQ(parts.PartAt(6), (BatchPart{2, {0, {3}}, {0, 3}}));
+  EXPECT_EQ(parts.PartAt(9), (BatchPart{3, {1, {7}}, {0, 3}}));
+  EXPECT_EQ(parts.After(1), 2);
+  EXPECT_EQ(parts.After(2), 3);
+  EXPECT_EQ(parts.After(6), 9);  // the last batch of an epoch has one part
   EXPECT_FALSE(parts.PartAt(1).last());
   EXPECT_TRUE(parts.PartAt(2).last());
   EXPECT_TRUE(parts.PartAt(6).last());
@@ -46,14 +40,15 @@ TEST(BatchParts, AreNearlyEqualAndNumberedThrough) {
 TEST(BatchParts, TheLastBatchMayHaveMoreParts) {
   const NumberedDataset dataset(10);
   const TrainBatches batches(dataset, 4, 1);  // 4, 4, 2
-  const BatchParts parts(batches, [](int64_t samples) {
-    return NearlyEqualParts{samples, samples == 4 ? 1 : 2};
+  const BatchParts parts(batches, [](const BatchShape& shape) {
+    return NearlyEqualParts{shape.samples, shape.samples == 4 ? 1 : 2};
   });
-  EXPECT_EQ(parts.PartAt(1), (BatchPart{1, {0, 4, 4}, 4, 0}));
-  EXPECT_EQ(parts.PartAt(2), (BatchPart{2, {0, 8, 1}, 2, 0}));
-  EXPECT_EQ(parts.PartAt(3), (BatchPart{2, {0, 9, 1}, 2, 1}));
-  EXPECT_EQ(parts.PartAt(4), (BatchPart{3, {1, 0, 4}, 4, 0}));
-  EXPECT_EQ(parts.FirstPart(3), 4);
+  EXPECT_EQ(parts.PartAt(2), (BatchPart{1, {0, {4}}, {0, 4}}));
+  EXPECT_EQ(parts.After(2), 4);
+  EXPECT_EQ(parts.PartAt(4), (BatchPart{2, {0, {2}}, {0, 1}}));
+  EXPECT_EQ(parts.PartAt(5), (BatchPart{2, {0, {2}}, {1, 1}}));
+  EXPECT_EQ(parts.PartAt(6), (BatchPart{3, {1, {4}}, {0, 4}}));
+  EXPECT_EQ(parts.FirstPart(3), 6);
 }
 
 // For all sizes: the parts of a step contain its images in its order.
@@ -64,22 +59,23 @@ TEST(BatchParts, TogetherAreTheBatch) {
     for (const int64_t largest : {int64_t{1}, int64_t{3}, batch, batch + 1}) {
       const BatchParts parts(batches, AtMost(largest));
       for (int64_t step = 0; step < 2 * batches.steps_per_epoch() + 1; ++step) {
-        Batch whole;
-        Append(batches, step, whole);
-        Batch joined;
+        const ImageBatch whole = Filled(WholeBatches(batches), step);
+        ImageBatch joined;
         std::vector<int32_t> samples;
         int64_t seen = 0;
-        for (int64_t i = parts.FirstPart(step); i < parts.FirstPart(step + 1); ++i) {
-          const BatchPart part = parts.PartAt(i);
+        int64_t part_number = parts.FirstPart(step);
+        for (int64_t i = 0; i < parts.NumParts(step); ++i, part_number = parts.After(part_number)) {
+          const BatchPart part = parts.PartAt(part_number);
           EXPECT_EQ(part.step, step);
-          EXPECT_EQ(part.seen, seen);
-          EXPECT_LE(part.range.count, largest);
-          seen += part.range.count;
-          Append(parts, i, joined);
-          std::vector<int32_t> of_part(static_cast<size_t>(part.range.count));
-          parts.Samples(i, of_part);
+          EXPECT_EQ(part.samples.first, seen);
+          EXPECT_LE(part.samples.count, largest);
+          seen += part.samples.count;
+          Append(Filled(parts, part_number), joined);
+          std::vector<int32_t> of_part(static_cast<size_t>(part.samples.count));
+          parts.Samples(part_number, of_part);
           samples.insert(samples.end(), of_part.begin(), of_part.end());
         }
+        EXPECT_EQ(part_number, parts.FirstPart(step + 1));
         EXPECT_EQ(joined, whole) << batch << " in parts of " << largest << ", step " << step;
         EXPECT_EQ(samples, whole.labels);  // image i has the label i
       }
@@ -92,9 +88,8 @@ TEST(BatchParts, AnErrorOfTheDataComesOut) {
   const TrainBatches batches(dataset, 6, 1);
   const BatchParts parts(batches, AtMost(1));
   int broken = 0;
-  std::vector<uint8_t> image(static_cast<size_t>(parts.image_bytes()));
-  std::vector<int32_t> label(1);
-  for (int64_t part = 0; part < 6; ++part) broken += parts.Fill(part, image, label).ok() ? 0 : 1;
+  ImageBatch image(1, batches.image_bytes());
+  for (int64_t part = 0; part < 6; ++part) broken += parts.Fill(part, image.arrays()).ok() ? 0 : 1;
   EXPECT_EQ(broken, 1);
 }
 
@@ -102,8 +97,8 @@ TEST(BatchPartsDeathTest, RefusesImpossibleNumbers) {
   const NumberedDataset dataset(6);
   const TrainBatches batches(dataset, 6, 1);
   EXPECT_DEATH(BatchParts(batches,
-                          [](int64_t samples) {
-                            return NearlyEqualParts{samples, 0};
+                          [](const BatchShape& shape) {
+                            return NearlyEqualParts{shape.samples, 0};
                           }),
                "samples in 0 parts");
   const BatchParts parts(batches, AtMost(4));

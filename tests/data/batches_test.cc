@@ -16,7 +16,8 @@ struct FilledBatch {
   std::vector<int32_t> labels;
 };
 
-FilledBatch FillStep(const BatchSource& source, int64_t step) {
+template <class Source>
+FilledBatch FillStep(const Source& source, int64_t step) {
   const auto count = static_cast<size_t>(source.CountAt(step));
   FilledBatch batch{std::vector<uint8_t>(count * source.image_bytes()),
                     std::vector<int32_t>(count)};
@@ -100,7 +101,7 @@ TEST(TrainBatchesTest, WritesNoMoreThanTheBatch) {
 TEST(EvalBatchesTest, EveryImageInOrder) {
   const NumberedDataset dataset(25);
   const EvalBatches batches(dataset, 10);
-  ASSERT_EQ(batches.num_steps(), 3);
+  ASSERT_EQ(batches.num_batches(), 3);
   int32_t next = 0;
   for (int64_t step = 0; step < 3; ++step) {
     for (const int32_t label : FillStep(batches, step).labels) EXPECT_EQ(label, next++);
@@ -124,7 +125,7 @@ TEST(BatchesDeathTest, WrongUse) {
   std::vector<uint8_t> images(10);
   std::vector<int32_t> labels(10);
   EXPECT_DEATH((void)batches.Fill(0, images, labels).ok(), "10 bytes for 4 images");
-  EXPECT_DEATH((void)batches.CountAt(3), "step 3 of 3");
+  EXPECT_DEATH((void)batches.CountAt(3), "batch 3 of 3");
   EXPECT_DEATH(TrainBatches(dataset, 0, 1), "batches of 0");
   EXPECT_DEATH(TrainBatches(dataset, 4, 1).Samples(2, labels), "space for 10 indices, expected 2");
 }

@@ -236,7 +236,7 @@ TEST_F(PlanEndToEnd, CommandsThatTell) {
   EXPECT_THAT(RunWell("--help").out, HasSubstr("train"));
   const std::string help = RunWell("train --help").out;
   EXPECT_THAT(help, HasSubstr("--budget SIZE "));
-  EXPECT_THAT(help, HasSubstr("samples per update (default: 100)\n"));
+  EXPECT_THAT(help, HasSubstr("side (default: 100)\n"));
   for (const char* group : {"What", "How", "Memory", "Where and files", "Output"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n") + group + ":\n"));
   }

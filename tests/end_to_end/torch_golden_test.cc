@@ -39,6 +39,7 @@
 #include "thimble/train/loop/dump_batches.h"
 #include "thimble/train/loop/initialize.h"
 #include "thimble/train/planning/training_program.h"
+#include "thimble/train/task/image_task.h"
 
 namespace thimble {
 namespace {

@@ -95,7 +95,7 @@ class NumbersTraining {
  private:
   static Network Build(const TranslatorSpec& spec, const BatchShape& shape, Mode mode) {
     return BuildTranslator(spec, BuiltinOps(),
-                           {shape.sentences, shape.source_length, shape.target_length}, mode)
+                           {shape.samples, shape.source_length, shape.target_length}, mode)
         .value();
   }
 

@@ -7,6 +7,7 @@
 
 #include "tests/support/test_paths.h"
 #include "thimble/graph/verify_graph.h"
+#include "thimble/model/translator.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
@@ -159,7 +160,7 @@ TEST(ImageClassifierTest, ExamplesOfTheListExist) {
     const bool is_file = family.example.ends_with(".toml");
     const std::string example =
         is_file ? ExamplesFolder() + "/../" + family.example : family.example;
-    EXPECT_TRUE(FindModel(example, {}).ok()) << family.example;
+    EXPECT_TRUE(IsTranslator(example) || FindModel(example, {}).ok()) << family.example;
     EXPECT_FALSE(family.pattern.empty());
     EXPECT_FALSE(family.what.empty());
   }

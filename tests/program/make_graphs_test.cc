@@ -15,11 +15,11 @@ using testing::ElementsAre;
 class MakeGraphsTest : public testing::Test {
  protected:
   ProgramGraphs Make(const ProgramSpec& spec) {
-    auto made =
-        MakeGraphs(spec, BuiltinOps(), [&](int64_t samples, bool training) -> Result<Graph> {
+    auto made = MakeGraphs(
+        spec, BuiltinOps(), [&](const BatchShape& shape, bool training) -> Result<Graph> {
           const Mode mode = training ? Mode::kTrain : Mode::kEvaluate;
           THIMBLE_ASSIGN_OR_RETURN(Network network,
-                                   BuildNetwork(model_, BuiltinOps(), samples, mode));
+                                   BuildNetwork(model_, BuiltinOps(), shape.samples, mode));
           return std::move(network.graph);
         });
     EXPECT_TRUE(made.ok()) << made.error().message;
@@ -43,7 +43,7 @@ class MakeGraphsTest : public testing::Test {
 };
 
 TEST_F(MakeGraphsTest, AGraphForEveryBatch) {
-  const ProgramGraphs made = Make({.train = {8, 3}, .evaluate = {8, 5}});
+  const ProgramGraphs made = Make({.train = {{8}, {3}}, .evaluate = {{8}, {5}}});
   EXPECT_THAT(NamesOf(made), ElementsAre("train 8", "train 3", "evaluate 8", "evaluate 5"));
   EXPECT_EQ(made.graphs[0].runs_per_step, 1);
   EXPECT_EQ(made.graphs[1].runs_per_step, 0);
@@ -52,8 +52,8 @@ TEST_F(MakeGraphsTest, AGraphForEveryBatch) {
 }
 
 TEST_F(MakeGraphsTest, PartsAndTheUpdateBehindThem) {
-  const ProgramGraphs made =
-      Make({.train = {7, 2}, .evaluate = {3}, .techniques = {.values = {{"microbatch", "3"}}}});
+  const ProgramGraphs made = Make(
+      {.train = {{7}, {2}}, .evaluate = {{3}}, .techniques = {.values = {{"microbatch", "3"}}}});
   EXPECT_THAT(NamesOf(made), ElementsAre("train 3 of 7", "train 2 of 7", "update 7", "train 2 of 2",
                                          "update 2", "evaluate 3"));
   EXPECT_EQ(made.graphs[0].runs_per_step, 1);
@@ -67,31 +67,31 @@ TEST_F(MakeGraphsTest, PartsAndTheUpdateBehindThem) {
 
 TEST_F(MakeGraphsTest, EachGraphSaysWhatWasDoneToIt) {
   const ProgramGraphs made =
-      Make({.train = {4}, .evaluate = {4}, .techniques = {.values = {{"bn-group", "2"}}}});
+      Make({.train = {{4}}, .evaluate = {{4}}, .techniques = {.values = {{"bn-group", "2"}}}});
   EXPECT_THAT(TechniquesOf(made.graphs[0]),
               ElementsAre("ghost batch norm", "norm-relu", "conv-add"));
   EXPECT_THAT(TechniquesOf(made.graphs[1]), ElementsAre("norm-relu", "conv-add"));
 }
 
 TEST_F(MakeGraphsTest, WhatIsLeftOutIsNotDone) {
-  const ProgramGraphs with = Make({.train = {4}});
-  const ProgramGraphs without = Make({.train = {4}, .techniques = {.without = {"conv-add"}}});
+  const ProgramGraphs with = Make({.train = {{4}}});
+  const ProgramGraphs without = Make({.train = {{4}}, .techniques = {.without = {"conv-add"}}});
   EXPECT_THAT(TechniquesOf(without.graphs[0]), ElementsAre("norm-relu"));
   EXPECT_TRUE(HasOp(with.graphs[0].graph, "conv2d_add"));
   EXPECT_FALSE(HasOp(without.graphs[0].graph, "conv2d_add"));
 }
 
 TEST_F(MakeGraphsTest, ErrorsOfTheForwardGraphAreHandedOn) {
-  const auto made = MakeGraphs({.train = {4}}, BuiltinOps(), [](int64_t, bool) -> Result<Graph> {
-    return BadInput("no such network");
-  });
+  const auto made = MakeGraphs(
+      {.train = {{4}}}, BuiltinOps(),
+      [](const BatchShape&, bool) -> Result<Graph> { return BadInput("no such network"); });
   ASSERT_FALSE(made.ok());
   EXPECT_EQ(made.error().message, "no such network");
 }
 
 TEST(CutBatch, IsTheWholeUnlessAskedFor) {
-  EXPECT_EQ(CutBatch(7, {}).parts, 1);
-  EXPECT_EQ(CutBatch(7, {.values = {{"microbatch", "3"}}}).parts, 3);
+  EXPECT_EQ(CutBatch({7}, {}).parts, 1);
+  EXPECT_EQ(CutBatch({7}, {.values = {{"microbatch", "3"}}}).parts, 3);
 }
 
 }  // namespace

@@ -25,13 +25,13 @@ class MicrobatchTechnique : public testing::Test {
 
 TEST_F(MicrobatchTechnique, CutsNearlyEqually) {
   NearlyEqualParts parts{100, 1};
-  EXPECT_EQ(technique_->CutBatch("10", parts), "10 parts of 10 samples");
+  EXPECT_EQ(technique_->CutBatch("10", {100}, parts), "10 parts of 10 samples");
   EXPECT_EQ(parts.parts, 10);
   parts = {7, 1};
-  EXPECT_EQ(technique_->CutBatch("3", parts), "3 parts of at most 3 samples");
+  EXPECT_EQ(technique_->CutBatch("3", {7}, parts), "3 parts of at most 3 samples");
   parts = {7, 1};
-  EXPECT_EQ(technique_->CutBatch("7", parts), "");
-  EXPECT_EQ(technique_->CutBatch("", parts), "");
+  EXPECT_EQ(technique_->CutBatch("7", {7}, parts), "");
+  EXPECT_EQ(technique_->CutBatch("", {7}, parts), "");
   EXPECT_EQ(parts.parts, 1);
 }
 

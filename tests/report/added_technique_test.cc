@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/train/file_fixture.h"
+#include "tests/train/image_programs.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/program/techniques.h"
 #include "thimble/report/pages/report_page.h"
@@ -47,7 +48,8 @@ class Halves final : public Technique {
         .exactness = [](const Graph&, const LeverSetting&) { return std::string("lossy"); }};
     return &lever;
   }
-  std::string CutBatch(const std::string& value, NearlyEqualParts& parts) const override {
+  std::string CutBatch(const std::string& value, const BatchShape& /*shape*/,
+                       NearlyEqualParts& parts) const override {
     if (value != "yes") return {};
     parts.parts = 2;
     return "2 halves";
@@ -105,7 +107,7 @@ TEST_F(AddedTechniqueTest, ChangesTheProgramAndIsRecorded) {
 
 TEST_F(AddedTechniqueTest, IsOfferedWithItsBytes) {
   const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
-  const PlanSizer sizer(model, {}, BuiltinOps());
+  const PlanSizer sizer(TaskOf(model, {}), BuiltinOps());
   const auto savings = FindSavings(Config("no"), sizer);
   ASSERT_TRUE(savings.ok()) << savings.error().message;
   EXPECT_THAT(savings->offered, Contains(Field(&TechniqueSaving::name, "--halves yes")));
@@ -120,7 +122,7 @@ TEST_F(AddedTechniqueTest, IsAdvisedWhereTheBudgetIsTooSmall) {
   const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
   TrainConfig config = Config("no");
   config.budget_bytes = static_cast<int64_t>(Make(Config("yes")).program.arena_bytes);
-  const auto advice = AdviseTraining(config, PlanSizer(model, {}, BuiltinOps()));
+  const auto advice = AdviseTraining(config, PlanSizer(TaskOf(model, {}), BuiltinOps()));
   ASSERT_TRUE(advice.ok()) << advice.error().message;
   EXPECT_THAT(advice->fitting, Contains(Field(&Advice::options, "--halves yes")));
 }
@@ -130,7 +132,7 @@ TEST_F(AddedTechniqueTest, IsChosenForABudget) {
   TrainConfig config = Config("no");
   config.allow = "halves";
   config.budget_bytes = static_cast<int64_t>(Make(Config("yes")).program.arena_bytes);
-  const auto choice = ChooseForBudget(config, PlanSizer(model, {}, BuiltinOps()));
+  const auto choice = ChooseForBudget(config, PlanSizer(TaskOf(model, {}), BuiltinOps()));
   ASSERT_TRUE(choice.ok()) << choice.error().message;
   EXPECT_EQ(choice->options(), "--halves yes");
 }

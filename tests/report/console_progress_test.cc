@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/report/text_style.h"
 
@@ -46,10 +47,10 @@ TEST(ConsoleProgress, EpochSaysWhatWasEvaluated) {
   EXPECT_EQ(text, "epoch 3: train loss 1.2500, accuracy 50.00 %  (1:02:05)\n");
   report.evaluated = true;
   report.seconds = 59.6;
-  report.test = {.accuracy = 0.125, .images = 8};
+  report.test = {.accuracy = 0.125, .count = 8};
   text = Shown([&](auto& progress) { progress.OnEpoch(report); });
   EXPECT_EQ(text, "epoch 3: train loss 1.2500, accuracy 50.00 %; test 12.50 %  (1:00)\n");
-  report.validation = {.accuracy = 0.25, .images = 8};
+  report.validation = {.accuracy = 0.25, .count = 8};
   text = Shown([&](auto& progress) { progress.OnEpoch(report); });
   EXPECT_THAT(text, HasSubstr("; validation 25.00 %; test 12.50 %"));
 }
@@ -61,7 +62,7 @@ Progress LongProgress() {
           .loss = 1.23456,
           .accuracy = 0.987,
           .learning_rate = 0.0123456,
-          .images_per_second = 123456,
+          .examples_per_second = 123456,
           .arena_bytes = 393'798'272};
 }
 
@@ -82,7 +83,7 @@ TEST(ProgressBar, NeverWiderThanAsked) {
 TEST(ProgressBar, LeavesOutWhatMattersLeast) {
   EXPECT_EQ(ProgressBar(LongProgress(), 3725, 79),
             "step 123456/234567  loss 1.2346  accuracy 98.7 %  123456 images/s  1:02:05 left");
-  EXPECT_EQ(ProgressBar({.step = 5, .num_steps = 10, .loss = 2, .images_per_second = 99}, 7, 79),
+  EXPECT_EQ(ProgressBar({.step = 5, .num_steps = 10, .loss = 2, .examples_per_second = 99}, 7, 79),
             "[######.......]  step 5/10  loss 2.0000  accuracy 0.0 %  99 images/s  0:07 left");
   EXPECT_EQ(ProgressBar(LongProgress(), 3725, 50), "step 123456/234567  loss 1.2346  1:02:05 left");
   EXPECT_EQ(ProgressBar(LongProgress(), 3725, 20), "step 123456/234567");

@@ -5,6 +5,7 @@
 
 #include <sstream>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 
 namespace thimble {

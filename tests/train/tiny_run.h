@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/train/image_programs.h"
 #include "thimble/exec/executor.h"
 #include "thimble/ops/builtin_ops.h"
 #include "thimble/train/loop/initialize.h"

@@ -44,14 +44,14 @@ int64_t BatchesOf(const PairGroup& group, int64_t max_tokens) {
 
 BatchShape ShapeOf(const PairGroup& group, int64_t max_tokens) {
   const int64_t sentences = CeilDivide(group.pairs, BatchesOf(group, max_tokens));
-  return {static_cast<int32_t>(sentences), group.length.source, group.length.target};
+  return {sentences, group.length.source, group.length.target};
 }
 
 // What an epoch of the group costs in one shape: tokens, padding included, and batches.
 int64_t CostOf(const PairGroup& group, int64_t max_tokens) {
   if (group.pairs == 0) return 0;
   const int64_t batches = BatchesOf(group, max_tokens);
-  return batches * (ShapeOf(group, max_tokens).tokens() + max_tokens / kBatchCostShare);
+  return batches * (TokensOf(ShapeOf(group, max_tokens)) + max_tokens / kBatchCostShare);
 }
 
 bool IsShorter(const PairLength& a, const PairLength& b) {

@@ -7,26 +7,23 @@
 #include <vector>
 
 #include "thimble/data/text/text_dataset.h"
+#include "thimble/tensor/batch_shape.h"
 
 namespace thimble {
 
-// Tokens per sentence, </s> included; shorter sentences are padded.
-struct BatchShape {
-  int32_t sentences = 0;
-  int32_t source_length = 0;
-  int32_t target_length = 0;
+// Whether a pair fits in batches of this shape. Lengths count </s>; shorter sentences are padded.
+inline bool Holds(const BatchShape& shape, const PairLength& pair) {
+  return pair.source <= shape.source_length && pair.target <= shape.target_length;
+}
 
-  bool Holds(const PairLength& pair) const {
-    return pair.source <= source_length && pair.target <= target_length;
-  }
-  // Of both sides, padding included.
-  int64_t tokens() const { return int64_t{sentences} * (source_length + target_length); }
-  friend bool operator==(const BatchShape&, const BatchShape&) = default;
-};
+// Of both sides, padding included.
+inline int64_t TokensOf(const BatchShape& shape) {
+  return shape.samples * (shape.source_length + shape.target_length);
+}
 
 struct BatchLimits {
-  // sentences * max(source_length, target_length) is at most this, as fairseq's --max-tokens has
-  // it. At least the longest sentence of the data set.
+  // The largest BatchShape::size(), as fairseq's --max-tokens has it. At least the longest sentence
+  // of the data set.
   int32_t max_tokens = 4000;
   // Every shape needs plans of its own.
   int32_t max_shapes = 32;
@@ -37,7 +34,7 @@ struct BatchLimits {
 //
 // Found by a search for the least padding, plus something for each batch: shapes are added one by
 // one where they save most, and after each the lengths of all are changed as long as that helps.
-// `sentences` is the number that spreads a shape's pairs evenly over as few batches as the limit
+// `samples` is the number that spreads a shape's pairs evenly over as few batches as the limit
 // allows, so that fewer rows of an epoch are empty than it has batches.
 //
 // Requires max_shapes >= 1. A pure function of the lengths and the limits; reads all lengths once.

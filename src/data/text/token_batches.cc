@@ -10,12 +10,12 @@ namespace thimble {
 namespace {
 
 // Row `row` of an array of rows of `length` tokens.
-std::span<int32_t> RowOf(std::span<int32_t> tokens, int64_t row, int32_t length) {
+std::span<int32_t> RowOf(std::span<int32_t> tokens, int64_t row, int64_t length) {
   return tokens.subspan(static_cast<size_t>(row * length), static_cast<size_t>(length));
 }
 
 void CheckTokenRoom(const BatchShape& shape, const TokenArrays& arrays) {
-  const auto rows = static_cast<size_t>(shape.sentences);
+  const auto rows = static_cast<size_t>(shape.samples);
   const size_t source = rows * static_cast<size_t>(shape.source_length);
   const size_t target = rows * static_cast<size_t>(shape.target_length);
   THIMBLE_CHECK(arrays.source.size() == source && arrays.source_lengths.size() == rows,
@@ -42,7 +42,7 @@ TokenBatches::TokenBatches(const TextDataset& dataset, const BatchLimits& limits
   AssignPairs();
   first_batches_.assign(1, 0);
   for (size_t shape = 0; shape < shapes_.size(); ++shape) {
-    const int64_t sentences = shapes_[shape].sentences;
+    const int64_t sentences = shapes_[shape].samples;
     const int64_t batches = (PairsOf(shape) + sentences - 1) / sentences;
     first_batches_.push_back(first_batches_.back() + batches);
   }
@@ -51,7 +51,7 @@ TokenBatches::TokenBatches(const TextDataset& dataset, const BatchLimits& limits
 void TokenBatches::AssignPairs() {
   const auto shape_of = [&](int64_t pair) {
     const PairLength length = dataset_.LengthAt(pair);
-    const auto holds = [&](const BatchShape& shape) { return shape.Holds(length); };
+    const auto holds = [&](const BatchShape& shape) { return Holds(shape, length); };
     return std::find_if(shapes_.begin(), shapes_.end(), holds) - shapes_.begin();
   };
   first_pairs_.assign(shapes_.size() + 1, 0);
@@ -78,7 +78,7 @@ TokenBatch TokenBatches::BatchAt(int64_t step) const {
     batch = PermuteIndex(*batch_order_, static_cast<uint32_t>(epoch), batches, batch);
   const auto behind = std::upper_bound(first_batches_.begin(), first_batches_.end(), batch);
   const size_t shape = static_cast<size_t>(behind - first_batches_.begin()) - 1;
-  const int64_t sentences = shapes_[shape].sentences;
+  const int64_t sentences = shapes_[shape].samples;
   const int64_t first = (batch - first_batches_[shape]) * sentences;
   return {epoch, static_cast<int32_t>(shape), first, std::min(sentences, PairsOf(shape) - first)};
 }
@@ -103,15 +103,21 @@ int64_t TokenBatches::TargetTokens(const TokenBatch& batch) const {
 }
 
 Result<void> TokenBatches::Fill(const TokenBatch& batch, const TokenArrays& arrays) const {
-  const BatchShape& shape = shapes_[static_cast<size_t>(batch.shape)];
+  return FillRows(batch, {0, shapes_[static_cast<size_t>(batch.shape)].samples}, arrays);
+}
+
+Result<void> TokenBatches::FillRows(const TokenBatch& batch, const SampleRange& rows,
+                                    const TokenArrays& arrays) const {
+  const BatchShape shape = shapes_[static_cast<size_t>(batch.shape)].With(rows.count);
   CheckTokenRoom(shape, arrays);
   Pad(arrays.source);
   Pad(arrays.decoder_input);
   Pad(arrays.target);
   std::fill(arrays.source_lengths.begin(), arrays.source_lengths.end(), 0);
   std::fill(arrays.target_lengths.begin(), arrays.target_lengths.end(), 0);
-  for (int64_t row = 0; row < batch.pairs; ++row) {
-    THIMBLE_TRY(FillRow(PairAt(batch, row), row, shape, arrays));
+  const int64_t filled = std::min(rows.count, batch.pairs - rows.first);
+  for (int64_t row = 0; row < filled; ++row) {
+    THIMBLE_TRY(FillRow(PairAt(batch, rows.first + row), row, shape, arrays));
   }
   return {};
 }
@@ -133,7 +139,7 @@ Result<void> TokenBatches::FillRow(int64_t pair, int64_t row, const BatchShape& 
 int64_t TokenBatches::padded_tokens_per_epoch() const {
   int64_t tokens = 0;
   for (size_t shape = 0; shape < shapes_.size(); ++shape) {
-    tokens += (first_batches_[shape + 1] - first_batches_[shape]) * shapes_[shape].tokens();
+    tokens += (first_batches_[shape + 1] - first_batches_[shape]) * TokensOf(shapes_[shape]);
   }
   return tokens;
 }

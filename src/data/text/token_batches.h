@@ -16,6 +16,7 @@
 
 #include "thimble/base/philox.h"
 #include "thimble/base/result.h"
+#include "thimble/data/batch_source.h"
 #include "thimble/data/text/batch_shapes.h"
 #include "thimble/data/text/text_dataset.h"
 
@@ -29,7 +30,7 @@ struct TokenBatch {
   friend bool operator==(const TokenBatch&, const TokenBatch&) = default;
 };
 
-// Memory for one batch of the shape (B, S, T); the caller owns it.
+// Memory for B rows of a batch with lengths S and T; the caller owns it.
 struct TokenArrays {
   std::span<int32_t> source;          // (B, S), then <pad>
   std::span<int32_t> source_lengths;  // (B); 0 in empty rows
@@ -59,6 +60,9 @@ class TokenBatches {
   // Writes the batch. The spans must have the sizes of its shape. Thread-safe; allocates nothing on
   // success.
   Result<void> Fill(const TokenBatch& batch, const TokenArrays& arrays) const;
+  // The same for some of its rows, in spans for as many.
+  Result<void> FillRows(const TokenBatch& batch, const SampleRange& rows,
+                        const TokenArrays& arrays) const;
 
   // The tokens of all pairs, and with all padding, per epoch and of both sides together.
   int64_t tokens_per_epoch() const { return tokens_; }

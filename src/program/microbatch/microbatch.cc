@@ -11,23 +11,31 @@ namespace {
 
 constexpr const char* kWhat = "train a batch in parts and update with the sum of their gradients";
 
-// Maximum samples per part; 0: not split.
-int64_t SamplesOf(std::string_view value) {
-  int64_t samples = 0;
-  std::from_chars(value.data(), value.data() + value.size(), samples);
-  return samples;
+// Maximum size of a part, in samples or tokens; 0: not split.
+int64_t SizeOf(std::string_view value) {
+  int64_t size = 0;
+  std::from_chars(value.data(), value.data() + value.size(), size);
+  return size;
 }
 
-NearlyEqualParts PartsOf(int64_t batch, const std::string& value) {
-  const int64_t samples = SamplesOf(value);
-  return samples == 0 ? NearlyEqualParts{batch, 1} : CutNearlyEqually(batch, samples);
+// A part has at least one sample.
+NearlyEqualParts PartsOf(const BatchShape& shape, const std::string& value) {
+  const int64_t size = SizeOf(value);
+  if (size == 0) return {shape.samples, 1};
+  return CutNearlyEqually(shape.samples, std::max<int64_t>(1, size / shape.sample_size()));
+}
+
+// Of a full batch: as if each sample, or token, were one of the batch.
+NearlyEqualParts PartsOf(const LeverSetting& setting) {
+  return PartsOf(BatchShape{setting.batch}, setting.value);
 }
 
 // Ten samples are few enough to show what parts save, and enough for useful batch-norm statistics.
+// 500 tokens are some twenty sentences.
 std::vector<std::string> WorthTrying(const LeverSetting& setting) {
-  constexpr int64_t kSamples = 10;
-  if (PartsOf(setting.batch, setting.value).LargestSize() <= kSamples) return {};
-  return {std::to_string(kSamples)};
+  const int64_t size = setting.counts_tokens ? 500 : 10;
+  if (PartsOf(setting).LargestSize() <= size) return {};
+  return {std::to_string(size)};
 }
 
 // The cost of small parts is that of batch-norm statistics of few samples
@@ -35,6 +43,12 @@ std::vector<std::string> WorthTrying(const LeverSetting& setting) {
 std::vector<LeverStep> BudgetSteps(const LeverSetting& setting) {
   if (!setting.value.empty() && setting.value != "0") return {};
   std::vector<LeverStep> steps;
+  if (setting.counts_tokens) {
+    for (const int tokens : {2000, 1000, 500, 250, 125}) {
+      if (tokens < setting.batch) steps.push_back({std::to_string(tokens)});
+    }
+    return steps;
+  }
   for (const auto& [samples, lost_points] :
        {std::pair{50, 0.0}, {20, 0.0}, {10, 0.0}, {5, 0.1}, {2, 1.0}, {1, 5.0}}) {
     if (samples < setting.batch) steps.push_back({std::to_string(samples), lost_points});
@@ -44,7 +58,7 @@ std::vector<LeverStep> BudgetSteps(const LeverSetting& setting) {
 
 // Parts change the order of sums; with batch norm, also the samples per statistic.
 std::string ExactnessOf(const Graph& forward, const LeverSetting& setting) {
-  const NearlyEqualParts parts = PartsOf(setting.batch, setting.value);
+  const NearlyEqualParts parts = PartsOf(setting);
   if (parts.parts == 1) return std::string(Name(Exactness::kSameBits));
   if (!HasOp(forward, "batch_norm")) return std::string(Name(Exactness::kEqual));
   const int64_t samples = parts.LargestSize();
@@ -53,15 +67,18 @@ std::string ExactnessOf(const Graph& forward, const LeverSetting& setting) {
 }
 
 const Lever& MicrobatchLever() {
-  static const Lever lever{.name = "microbatch",
-                           .takes = "N",
-                           .help = "train the batch in nearly equal parts of at most N samples",
-                           .what = kWhat,
-                           .decides_results = true,
-                           .training_only = true,
-                           .worth_trying = WorthTrying,
-                           .budget_steps = BudgetSteps,
-                           .exactness = ExactnessOf};
+  static const Lever lever{
+      .name = "microbatch",
+      .takes = "N",
+      .help =
+          "train the batch in nearly equal parts of at most N samples (translation: "
+          "tokens of the longer side)",
+      .what = kWhat,
+      .decides_results = true,
+      .training_only = true,
+      .worth_trying = WorthTrying,
+      .budget_steps = BudgetSteps,
+      .exactness = ExactnessOf};
   return lever;
 }
 
@@ -71,11 +88,13 @@ class Microbatch final : public Technique {
     return {.name = "microbatch", .exactness = Exactness::kLossy, .what = kWhat};
   }
   const Lever* lever() const override { return &MicrobatchLever(); }
-  std::string CutBatch(const std::string& value, NearlyEqualParts& parts) const override {
-    parts = PartsOf(parts.total, value);
+  std::string CutBatch(const std::string& value, const BatchShape& shape,
+                       NearlyEqualParts& parts) const override {
+    parts = PartsOf(shape.With(parts.total), value);
     if (parts.parts == 1) return {};
-    return fmt::format("{} parts of {}{} samples", parts.parts,
-                       parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize());
+    return fmt::format("{} parts of {}{} {}", parts.parts,
+                       parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize(),
+                       shape.sample_size() == 1 ? "samples" : "sentences");
   }
 };
 

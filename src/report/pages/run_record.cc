@@ -12,6 +12,7 @@
 #include "thimble/train/run_folder/metrics.h"
 #include "thimble/train/run_folder/run_folder.h"
 #include "thimble/train/step_time/op_times_file.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 namespace {
@@ -47,8 +48,7 @@ auto ReadFile(const std::string& path, int64_t max_bytes, const Parse& parse)
 }
 
 struct PlannedRun {
-  ImageClassifier model;
-  ImageCounts counts;
+  TaskPtr task;
   TrainConfig plain;
 };
 
@@ -57,11 +57,11 @@ struct PlannedRun {
 std::optional<PlannedRun> PlanAgain(const RunRecord& run, const OpRegistry& ops) {
   TrainConfig config;
   if (!ReadRunConfig(run.folder, config).ok()) return std::nullopt;
-  const auto data = DescribeData(config);
-  if (!data.ok()) return std::nullopt;
-  const auto planned = MakeTrainingProgram(config, data->images, data->counts, ops);
+  const auto task = DescribeTask(config);
+  if (!task.ok()) return std::nullopt;
+  const auto planned = MakeTrainingProgram(config, *task, ops);
   if (!planned.ok() || planned->program.arena_bytes != run.program.arena_bytes) return std::nullopt;
-  return PlannedRun{planned->model, data->counts, PlainConfig(CutToData(config, data->counts))};
+  return PlannedRun{*task, PlainConfig(CutToData(config, **task))};
 }
 
 }  // namespace
@@ -95,7 +95,7 @@ std::optional<Savings> FindRunSavings(const RunRecord& run, const OpRegistry& op
   const std::optional<PlannedRun> planned = PlanAgain(run, ops);
   if (!planned) return std::nullopt;
   // Techniques are applied to the plain plan; the run's own arena is shown next to them.
-  auto savings = FindSavings(planned->plain, PlanSizer(planned->model, planned->counts, ops));
+  auto savings = FindSavings(planned->plain, PlanSizer(planned->task, ops));
   if (!savings.ok()) return std::nullopt;
   return std::move(savings).value();
 }
@@ -104,7 +104,7 @@ std::vector<FrontierPoint> FindRunFrontier(const RunRecord& run, const OpRegistr
   const std::optional<PlannedRun> planned = PlanAgain(run, ops);
   if (!planned) return {};
   constexpr double kFraction = 0.5;  // few budgets: each takes a second
-  const PlanSizer sizer(planned->model, planned->counts, ops, LoadOpTimes(run.config));
+  const PlanSizer sizer(planned->task, ops, LoadOpTimes(run.config));
   auto frontier = FindFrontier(planned->plain, sizer, kFraction);
   if (!frontier.ok()) return {};
   return std::move(frontier).value();

@@ -9,6 +9,7 @@
 #include "thimble/base/byte_size.h"
 #include "thimble/report/plots/plot_frame.h"
 #include "thimble/report/units.h"
+#include "thimble/train/options/usual_settings.h"
 
 namespace thimble {
 namespace {
@@ -42,7 +43,12 @@ std::string RunName(const std::string& folder) {
 }
 
 std::string BatchText(const TrainConfig& config) {
-  const NearlyEqualParts parts = CutBatch(config.batch, RequestOf(config));
+  if (IsTranslation(config)) {
+    const std::string batch = fmt::format("batch {} tokens", config.batch);
+    if (config.microbatch == 0) return batch;
+    return fmt::format("{} in parts of at most {}", batch, config.microbatch);
+  }
+  const NearlyEqualParts parts = CutBatch(BatchShape{config.batch}, RequestOf(config));
   if (parts.parts == 1) return fmt::format("batch {}", config.batch);
   return fmt::format("batch {} in parts of {}{}", config.batch,
                      parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize());
@@ -95,9 +101,9 @@ std::string PlainRatio(const TrainSummary& summary) {
 }
 
 std::string RateText(const TrainSummary& summary) {
-  const double rate = std::min(summary.images_per_second, 1e15);
-  if (rate < 1000) return fmt::format("{:.1f} images/s", rate);
-  return fmt::format("{} images/s", CountText(std::llround(rate)));
+  const double rate = std::min(summary.examples_per_second, 1e15);
+  if (rate < 1000) return fmt::format("{:.1f} {}/s", rate, summary.unit);
+  return fmt::format("{} {}/s", CountText(std::llround(rate)), summary.unit);
 }
 
 std::string Percent(double share) { return fmt::format("{:.2f} %", 100 * share); }

@@ -1,14 +1,15 @@
-// BatchFeed: copies the batches of consecutive steps to the inputs of a plan. The prefetcher reads
-// them ahead; without a ring they are read in the loop.
+// BatchFeed: copies one batch after the other to the inputs of plans. The prefetcher reads them
+// ahead; without a ring they are read in the loop.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "thimble/base/result.h"
-#include "thimble/data/batches.h"
+#include "thimble/data/batch_source.h"
 #include "thimble/data/prefetcher.h"
 #include "thimble/exec/executor.h"
 
@@ -16,25 +17,26 @@ namespace thimble {
 
 class BatchFeed {
  public:
-  // The ring has `num_slots` slots for batches of `batch` images. It is in the executor's residents
-  // or, if the arena is not host memory, in pinned host memory. `source` and `executor` must
-  // outlive this.
-  BatchFeed(const BatchSource& source, Executor& executor, int64_t num_slots, int64_t batch);
+  // The ring has `num_slots` slots for batches of any of these shapes. It is in the executor's
+  // residents or, if the arena is not host memory, in pinned host memory. `source` and `executor`
+  // must outlive this.
+  BatchFeed(const BatchSource& source, Executor& executor, int64_t num_slots,
+            std::span<const BatchShape> shapes);
 
   // kFailed if the thread that reads ahead cannot be started.
-  Result<void> Start(int64_t first_step, int64_t end_step);
+  Result<void> Start(int64_t first, int64_t end);
   // Stops reading ahead.
   void Stop() {
     if (prefetcher_) prefetcher_->Stop();
   }
-  // Enqueues the copy of the next batch to the inputs of the next run. Requires that `step` is its
-  // number.
-  Result<void> Next(int64_t step, const TensorView& images, const TensorView& labels);
+  // Enqueues the copy of the next batch to the inputs of the next run, one for each field. Requires
+  // that `number` is the batch's.
+  Result<void> Next(int64_t number, std::span<const TensorView> inputs);
 
  private:
-  BatchBuffer SlotInResidents(int64_t slot) const;
-  BatchBuffer SlotInHostMemory(int64_t slot, int64_t batch) const;
-  void Enqueue(const BatchSlot& batch, const TensorView& images, const TensorView& labels);
+  SlotMemory SlotInResidents(int64_t slot) const;
+  SlotMemory SlotInHostMemory(int64_t slot) const;
+  void Enqueue(BatchArrays arrays, std::span<const TensorView> inputs);
   // Waits until the batch enqueued last has been copied.
   void WaitForCopy();
 
@@ -42,8 +44,10 @@ class BatchFeed {
   Executor& executor_;
   std::unique_ptr<HostMemory> host_memory_;
   std::optional<Prefetcher> prefetcher_;
-  std::optional<BatchBuffer> only_slot_;  // without a ring, if the host cannot write to the arena
-  std::optional<DeviceMark> copying_;     // after the batch enqueued last
+  std::vector<size_t> field_bytes_;    // of a slot, rounded up
+  SlotMemory only_slot_;               // without a ring, if the host cannot write to the arena
+  SlotMemory direct_;                  // without a ring, the inputs themselves
+  std::optional<DeviceMark> copying_;  // after the batch enqueued last
 };
 
 }  // namespace thimble

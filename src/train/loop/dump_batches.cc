@@ -8,7 +8,7 @@
 #include "thimble/base/augmentation.h"
 #include "thimble/base/function_ref.h"
 #include "thimble/data/batches.h"
-#include "thimble/train/planning/training_program.h"
+#include "thimble/train/task/image_task.h"
 #include "thimble/train/weights/safetensors_writer.h"
 
 namespace thimble {
@@ -34,7 +34,8 @@ void CropFlipBatch(const TrainBatches& batches, const ImageFormat& format,
 
 // `shape` is that of the labels; the images have it too, followed by (H, W, C). `change` is called
 // with each batch before it is written.
-Result<void> WriteSteps(const BatchSource& batches, int64_t num_steps,
+template <class Batches>
+Result<void> WriteSteps(const Batches& batches, int64_t num_steps,
                         const std::vector<int64_t>& shape, const ImageFormat& format,
                         const std::string& path, ChangeImages change) {
   std::vector<int64_t> image_shape = shape;
@@ -80,7 +81,7 @@ Result<void> DumpImages(const ImageDataset& dataset, const std::string& path) {
   // Any size gives the same file; this one keeps the buffer below a megabyte.
   constexpr int64_t kBatch = 100;
   const EvalBatches batches(dataset, kBatch);
-  return WriteSteps(batches, batches.num_steps(), {dataset.size()}, dataset.format(), path,
+  return WriteSteps(batches, batches.num_batches(), {dataset.size()}, dataset.format(), path,
                     [](int64_t, std::span<uint8_t>) {});
 }
 

@@ -1,35 +1,56 @@
 #include "thimble/train/loop/evaluate.h"
 
-#include "thimble/data/batches.h"
+#include <vector>
+
 #include "thimble/train/loop/batch_feed.h"
 #include "thimble/train/loop/run_queue.h"
 
 namespace thimble {
+namespace {
+
+std::vector<BatchShape> EvaluatedShapes(const TrainingProgram& program) {
+  std::vector<BatchShape> shapes;
+  for (const auto& [shape, plan] : program.evaluate_plans) shapes.push_back(shape);
+  return shapes;
+}
+
+}  // namespace
 
 Result<Evaluation> Evaluate(Executor& executor, const TrainingProgram& program,
-                            const ImageDataset& dataset) {
-  const EvalBatches batches(dataset, program.part);
-  BatchFeed feed(batches, executor, /*num_slots=*/0, program.part);
-  RunQueue queue(executor);
+                            const EvaluationSource& batches) {
+  BatchFeed feed(batches, executor, /*num_slots=*/0, EvaluatedShapes(program));
+  RunQueue queue(executor, batches.fields());
   Evaluation result;
   double loss_sum = 0;
   int64_t correct = 0;
   int64_t launched = 0;
-  for (int64_t step = 0; step < batches.num_steps(); ++step) {
-    for (; launched < batches.num_steps() && !queue.full(); ++launched) {
-      const PlanPorts& ports = queue.Begin(program.EvaluatePlan(batches.CountAt(launched)));
-      THIMBLE_TRY(feed.Next(launched, ports.images, ports.labels));
+  for (int64_t number = 0; number < batches.num_batches(); ++number) {
+    for (; launched < batches.num_batches() && !queue.full(); ++launched) {
+      const PlanPorts& ports = queue.Begin(program.EvaluatePlan(batches.ShapeAt(launched)));
+      THIMBLE_TRY(feed.Next(launched, ports.batch));
       queue.Launch();
     }
     const FinishedRun run = queue.Collect();
-    const int64_t count = batches.CountAt(step);
-    loss_sum += run.loss * static_cast<double>(count);
+    const int64_t count = batches.CountAt(number);
+    loss_sum += program.task->loss_is_sum() ? run.loss : run.loss * static_cast<double>(count);
     correct += run.correct;
-    result.images += count;
+    result.count += count;
   }
-  result.loss = loss_sum / static_cast<double>(result.images);
-  result.accuracy = static_cast<double>(correct) / static_cast<double>(result.images);
+  result.loss = loss_sum / static_cast<double>(result.count);
+  result.accuracy = static_cast<double>(correct) / static_cast<double>(result.count);
   return result;
+}
+
+Result<void> EvaluateParts(Executor& executor, const TrainingProgram& program, const TaskData& data,
+                           EpochReport& report) {
+  const auto evaluate = [&](DataPart part) {
+    return Evaluate(executor, program, *data.Evaluation(part, program.part));
+  };
+  if (data.Has(DataPart::kValidation)) {
+    THIMBLE_ASSIGN_OR_RETURN(report.validation, evaluate(DataPart::kValidation));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(report.test, evaluate(DataPart::kTest));
+  return {};
 }
 
 }  // namespace thimble

@@ -2,16 +2,20 @@
 #pragma once
 
 #include "thimble/base/result.h"
-#include "thimble/data/image_dataset.h"
+#include "thimble/data/batch_source.h"
 #include "thimble/exec/executor.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/run_folder/train_summary.h"
 
 namespace thimble {
 
-// Runs the program's evaluation plans over all images, in order, inside the executor's arena. The
-// first run of each plan is audited.
+// Runs the program's evaluation plans over all batches inside the executor's arena. The first run
+// of each plan is audited.
 Result<Evaluation> Evaluate(Executor& executor, const TrainingProgram& program,
-                            const ImageDataset& dataset);
+                            const EvaluationSource& batches);
+
+// Evaluates the test data and, if there are any, the validation data.
+Result<void> EvaluateParts(Executor& executor, const TrainingProgram& program, const TaskData& data,
+                           EpochReport& report);
 
 }  // namespace thimble

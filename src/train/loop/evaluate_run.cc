@@ -7,13 +7,15 @@
 #include "thimble/program/techniques.h"
 #include "thimble/train/loop/initialize.h"
 #include "thimble/train/options/options.h"
+#include "thimble/train/options/usual_settings.h"
 #include "thimble/train/planning/budget_advice.h"
 #include "thimble/train/planning/training_program.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 
 TrainConfig EvaluationConfig(TrainConfig run) {
-  const int64_t part = CutBatch(run.batch, RequestOf(run)).LargestSize();
+  const int64_t part = CutBatch(BatchShape{run.batch}, RequestOf(run)).LargestSize();
   for (const Lever* lever : Levers()) {
     if (lever->training_only) Set(*lever, lever->plain, run);
   }
@@ -25,22 +27,26 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
                                       const std::string& part, const OpRegistry& ops) {
   THIMBLE_TRY(CheckDevice(DeviceOf(config)));
   THIMBLE_TRY(PinSimdTarget(config.simd));
-  THIMBLE_ASSIGN_OR_RETURN(
-      const ImageData data,
-      OpenImageData(config.data, {.seed = config.seed, .validation = config.validation}));
-  THIMBLE_ASSIGN_OR_RETURN(const ImageDataset* dataset, FindPart(data, part));
+  THIMBLE_ASSIGN_OR_RETURN(const OpenedTask opened, OpenTask(config));
+  THIMBLE_ASSIGN_OR_RETURN(const DataPart data_part, ParseDataPart(part));
+  if (!opened.data->Has(data_part)) {
+    return BadInput(IsTranslation(config) ? "part 'validation': the data have none"
+                                          : "part 'validation': requires --validation N");
+  }
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeEvaluationProgram(config, SpecOf(data), dataset->size(), ops));
-  THIMBLE_TRY(CheckEvaluationBudget(config, program, SpecOf(data), dataset->size(), ops));
+                           MakeEvaluationProgram(config, opened.task, data_part, ops));
+  THIMBLE_TRY(CheckEvaluationBudget(config, program, data_part, ops));
   THIMBLE_ASSIGN_OR_RETURN(const auto executor, Executor::CreateFor(program.program, ops));
   THIMBLE_TRY(LoadWeights(weights, PersistentTensors(*executor, TensorSet::kWeights)));
   executor->StoreResidents();
   EvaluationRun run;
-  THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *dataset));
+  const auto batches = opened.data->Evaluation(data_part, config.batch);
+  THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *batches));
+  run.unit = opened.task->unit();
   run.arena_bytes = static_cast<int64_t>(program.program.arena_bytes);
   run.json = Json{{"model", config.model},
                   {"part", part},
-                  {"images", run.evaluation.images},
+                  {run.unit, run.evaluation.count},
                   {"loss", run.evaluation.loss},
                   {"accuracy", run.evaluation.accuracy},
                   {"arena_bytes", run.arena_bytes},

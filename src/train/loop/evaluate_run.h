@@ -13,6 +13,7 @@ namespace thimble {
 
 struct EvaluationRun {
   Evaluation evaluation;
+  std::string unit;  // what was counted (Task::unit)
   int64_t arena_bytes = 0;
   std::string json;
 };

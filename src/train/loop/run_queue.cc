@@ -1,6 +1,8 @@
 #include "thimble/train/loop/run_queue.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/base/check.h"
@@ -11,14 +13,20 @@ namespace thimble {
 namespace {
 
 // Without data if the plan has no such value.
-TensorView FindView(const Executor& executor, size_t plan, const char* name) {
+TensorView FindView(const Executor& executor, size_t plan, std::string_view name) {
   const bool there = executor.program().plans[plan].graph.Find(name).valid();
   return there ? executor.View(plan, name) : TensorView{};
 }
 
-PlanPorts PortsOf(const Executor& executor, size_t plan) {
-  return {.images = FindView(executor, plan, kImagesInput),
-          .labels = FindView(executor, plan, kLabelsInput),
+PlanPorts PortsOf(const Executor& executor, size_t plan, std::span<const BatchField> fields) {
+  std::vector<TensorView> batch;
+  for (const BatchField& field : fields) {
+    const TensorView view = FindView(executor, plan, field.name);
+    if (view.data != nullptr) batch.push_back(view);
+  }
+  THIMBLE_CHECK(batch.empty() || batch.size() == fields.size(), "a plan has {} of {} batch inputs",
+                batch.size(), fields.size());
+  return {.batch = std::move(batch),
           .samples = FindView(executor, plan, kSamplesInput),
           .epoch = FindView(executor, plan, kEpochInput),
           .seen = FindView(executor, plan, kSeenInput),
@@ -32,13 +40,13 @@ PlanPorts PortsOf(const Executor& executor, size_t plan) {
 
 }  // namespace
 
-RunQueue::RunQueue(Executor& executor, int64_t runs_per_step)
+RunQueue::RunQueue(Executor& executor, std::span<const BatchField> fields, int64_t runs_per_step)
     : executor_(executor),
       max_runs_(executor.device().runs_in_flight() * static_cast<size_t>(runs_per_step)),
       runs_(max_runs_) {
   size_t samples_bytes = 0;
   for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
-    ports_.push_back(PortsOf(executor, plan));
+    ports_.push_back(PortsOf(executor, plan, fields));
     const TensorView& samples = ports_.back().samples;
     if (samples.data != nullptr) samples_bytes = std::max(samples_bytes, samples.size_bytes());
   }

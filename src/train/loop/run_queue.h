@@ -1,4 +1,4 @@
-// RunQueue: runs of a classifier's plans in flight. On an asynchronous device the next run is
+// RunQueue: runs of plans in flight. On an asynchronous device the next run is
 // enqueued before the results of the last one are read, so that the device never waits for the
 // host; on the CPU, Launch returns when the run is done.
 //
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "thimble/base/function_ref.h"
+#include "thimble/data/batch_source.h"
 #include "thimble/exec/executor.h"
 
 namespace thimble {
@@ -27,8 +28,7 @@ namespace thimble {
 // (augmentation, dropout), `seen` if batches are trained in parts, `update` and `loss_scale` if
 // updates need them.
 struct PlanPorts {
-  TensorView images;
-  TensorView labels;
+  std::vector<TensorView> batch;  // one for each field of batches; empty in an update
   TensorView samples;
   TensorView epoch;
   TensorView seen;
@@ -58,8 +58,8 @@ struct FinishedRun {
 class RunQueue {
  public:
   // The capacity is as many steps as the device allows in flight, each with `runs_per_step` runs.
-  // `executor` must outlive this.
-  explicit RunQueue(Executor& executor, int64_t runs_per_step = 1);
+  // `fields` are those of the batches. `executor` must outlive this.
+  RunQueue(Executor& executor, std::span<const BatchField> fields, int64_t runs_per_step = 1);
 
   size_t max_runs() const { return max_runs_; }
   // Runs launched and not collected.

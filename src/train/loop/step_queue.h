@@ -23,7 +23,7 @@ namespace thimble {
 class StepQueue {
  public:
   // Batches are read ahead into `num_slots` slots. All but the last argument must outlive this.
-  StepQueue(const TrainingProgram& program, const TrainBatches& batches, Executor& executor,
+  StepQueue(const TrainingProgram& program, const TrainingSource& batches, Executor& executor,
             int64_t num_slots);
 
   // Prepares to launch the steps [first_step, end_step). kFailed if the thread that reads ahead
@@ -39,19 +39,22 @@ class StepQueue {
 
   // Enqueues the next step. Requires that the queue is not full.
   Result<void> Launch(double learning_rate);
-  // Waits for the oldest step. Returns the mean loss of its samples and the number of correct ones.
+  // Waits for the oldest step. Returns the mean loss of what it counts (TrainingSource::CountAt)
+  // and the number of correct answers.
   FinishedRun Collect();
 
  private:
-  Result<void> LaunchPart(int64_t part, double learning_rate);
-  void LaunchUpdate(int64_t batch_samples, double learning_rate);
+  Result<void> LaunchPart(int64_t part, double loss_weight, double learning_rate);
+  void LaunchUpdate(const BatchShape& batch, double learning_rate);
+  // What the loss of a part counts for in the step's mean: `count` is the step's.
+  double LossWeight(const BatchPart& part, int64_t count) const;
   // Writes the inputs of an update, those that the plan has.
   void WriteUpdateNumbers(const PlanPorts& ports, double learning_rate);
   // Writes the inputs of random draws (augmentation, dropout).
-  void WriteDraws(const PlanPorts& ports, int64_t part);
+  void WriteDraws(const PlanPorts& ports, int64_t part, int64_t epoch);
 
   const TrainingProgram& program_;
-  const TrainBatches& batches_;
+  const TrainingSource& batches_;
   BatchParts parts_;
   BatchFeed feed_;
   RunQueue runs_;

@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <memory>
 #include <optional>
+#include <vector>
 
+#include "thimble/base/function_ref.h"
 #include "thimble/base/sealed_text.h"
 #include "thimble/base/version.h"
-#include "thimble/data/batches.h"
 #include "thimble/device/cpu/arena.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/exec/executor.h"
@@ -36,6 +38,7 @@
 #include "thimble/train/run_folder/run_folder.h"
 #include "thimble/train/run_folder/run_settings.h"
 #include "thimble/train/run_folder/run_state.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 namespace {
@@ -49,9 +52,10 @@ double SecondsSince(Clock::time_point start) {
 // One run from start to end. Members are set in the order of their dependencies.
 class Trainer {
  public:
-  Trainer(const TrainConfig& config, const ModelFactory& make_model, const OpRegistry& ops,
-          TrainObserver& observer)
-      : config_(config), make_model_(make_model), ops_(ops), observer_(observer) {}
+  using Open = FunctionRef<Result<OpenedTask>(const TrainConfig&)>;
+
+  Trainer(const TrainConfig& config, Open open, const OpRegistry& ops, TrainObserver& observer)
+      : config_(config), open_(open), ops_(ops), observer_(observer) {}
 
   Result<TrainSummary> Run() {
     stop_.emplace();
@@ -110,12 +114,13 @@ class Trainer {
   }
 
   TrainConfig config_;
-  const ModelFactory& make_model_;
+  Open open_;
   const OpRegistry& ops_;
   TrainObserver& observer_;
-  ImageData data_;
-  std::string cut_message_;  // printed after all checks; empty if the batch was not reduced
-  std::optional<TrainBatches> batches_;
+  std::unique_ptr<TaskData> data_;
+  std::string model_name_;
+  std::vector<std::string> messages_;  // printed after all checks
+  std::unique_ptr<TrainingSource> batches_;
   TrainingProgram program_;
   int64_t plain_arena_bytes_ = 0;
   std::optional<RunFolder> folder_;
@@ -144,38 +149,36 @@ Result<void> Trainer::Prepare() {
   THIMBLE_ASSIGN_OR_RETURN(const std::string message, ChooseTarget(config_));
   if (!message.empty()) observer_.OnMessage(message);
   THIMBLE_ASSIGN_OR_RETURN(schedule_, ParseSchedule(config_.schedule));
-  THIMBLE_ASSIGN_OR_RETURN(
-      data_, OpenImageData(config_.data, {.seed = config_.seed, .validation = config_.validation}));
-  cut_message_ = CutMessage(config_, CountsOf(data_));
-  config_ = CutToData(std::move(config_), CountsOf(data_));
-  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, make_model_(SpecOf(data_)));
-  model.images.augmentation = data_.augmentation;  // depends on the data, not on the network
+  THIMBLE_ASSIGN_OR_RETURN(OpenedTask opened, open_(config_));
+  data_ = std::move(opened.data);
+  const Task& task = *opened.task;
+  for (const std::string& text : {CutMessage(config_, task), data_->Omissions()}) {
+    if (!text.empty()) messages_.push_back(text);
+  }
+  config_ = CutToData(std::move(config_), task);
+  model_name_ = task.model();
   // A model file keeps its path, which is needed to read it again.
-  if (model.file_text.empty()) config_.model = model.name;
-  THIMBLE_ASSIGN_OR_RETURN(BudgetedProgram planned,
-                           PlanWithinBudget(config_, model, CountsOf(data_), ops_));
+  if (task.model_text().empty()) config_.model = model_name_;
+  THIMBLE_ASSIGN_OR_RETURN(BudgetedProgram planned, PlanWithinBudget(config_, opened.task, ops_));
   if (!planned.choice.levers.empty()) observer_.OnMessage(ToString(planned.choice));
   config_ = std::move(planned.choice.config);
   program_ = std::move(planned.program);
-  THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_,
-                           PlainArenaBytes(config_, program_, CountsOf(data_), ops_));
-  batches_.emplace(*data_.train, program_.batch, config_.seed);
+  THIMBLE_ASSIGN_OR_RETURN(plain_arena_bytes_, PlainArenaBytes(config_, program_, ops_));
+  batches_ = data_->Training(program_.batch);
   schedule_span_.steps_per_epoch = batches_->steps_per_epoch();
   THIMBLE_ASSIGN_OR_RETURN(
       schedule_span_.num_steps,
-      StepsOf(config_, schedule_span_.steps_per_epoch, program_.runs_per_step()));
+      StepsOf(config_, schedule_span_.steps_per_epoch, program_.most_runs_per_step()));
   schedule_span_.warmup_steps = config_.warmup_steps;
   return {};
 }
 
 Result<void> Trainer::OpenFolder() {
   THIMBLE_ASSIGN_OR_RETURN(folder_, RunFolder::Open(config_));
-  const ImageClassifier& model = program_.model;
-  settings_ = SettingsOf(config_, model, data_.identity, schedule_span_.num_steps);
+  const std::string& model_text = program_.task->model_text();
+  settings_ = SettingsOf(config_, model_text, data_->identity(), schedule_span_.num_steps);
   if (config_.overwrite) return {};
-  if (!model.file_text.empty()) {
-    THIMBLE_TRY(folder_->CheckModelFile(config_.model, model.file_text));
-  }
+  if (!model_text.empty()) THIMBLE_TRY(folder_->CheckModelFile(config_.model, model_text));
   THIMBLE_ASSIGN_OR_RETURN(checkpoint_, ReadCheckpointInfo(folder_->checkpoint_folder()));
   return checkpoint_ ? CheckCheckpoint() : Result<void>();
 }
@@ -201,10 +204,7 @@ Result<void> Trainer::CheckCheckpoint() {
 }
 
 Result<TrainSummary> Trainer::FinishedBefore() {
-  const std::string path = folder_->File("summary.json");
-  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadSealedFile(path, kMaxSummaryBytes));
-  auto summary = SummaryFromJson(text);
-  if (!summary.ok()) return WithContext(path, summary.error());
+  THIMBLE_ASSIGN_OR_RETURN(TrainSummary summary, ReadSummary(folder_->File("summary.json")));
   observer_.OnMessage(fmt::format(
       "this run has done all its {} steps: nothing to do; to make it longer, add --extend and more "
       "--epochs or --steps",
@@ -221,7 +221,7 @@ Result<void> Trainer::StartOrResume() {
   InitializeLossScale(*executor_, program_.update);
   if (checkpoint_) {
     // Model files are compared by content; the name may have changed.
-    if (!program_.model.file_text.empty()) program_.model.name = checkpoint_->model;
+    if (!program_.task->model_text().empty()) model_name_ = checkpoint_->model;
     THIMBLE_TRY(Restore());
   } else if (!config_.init.empty()) {
     THIMBLE_TRY(LoadInitialWeights(config_.init, *executor_));
@@ -238,7 +238,7 @@ Result<void> Trainer::StartFiles(const std::string& plan_text) {
   THIMBLE_ASSIGN_OR_RETURN(metrics_,
                            MetricsFile::Open(folder_->File("metrics.jsonl"), state_.metrics_bytes,
                                              state_.metrics_checksum));
-  const std::string& model_text = program_.model.file_text;
+  const std::string& model_text = program_.task->model_text();
   if (!model_text.empty()) THIMBLE_TRY(folder_->KeepModelFile(model_text));
   // Also for a resumed run: epochs or threads may have changed.
   THIMBLE_TRY(folder_->Write("config.toml", SealToml(ToToml(config_))));
@@ -248,7 +248,7 @@ Result<void> Trainer::StartFiles(const std::string& plan_text) {
 Result<void> Trainer::Restore() {
   const std::string path = CheckpointPath(folder_->checkpoint_folder());
   THIMBLE_ASSIGN_OR_RETURN(const CheckpointInfo loaded,
-                           LoadCheckpoint(folder_->checkpoint_folder(), program_.model.name,
+                           LoadCheckpoint(folder_->checkpoint_folder(), model_name_,
                                           PersistentTensors(*executor_, TensorSet::kCheckpoint)));
   if (auto fits = CheckPatternOf(*executor_); !fits.ok()) return WithContext(path, fits.error());
   auto state = RunStateFromJson(loaded.progress_json);
@@ -265,7 +265,7 @@ Result<void> Trainer::Restore() {
 }
 
 Result<void> Trainer::Loop() {
-  if (!cut_message_.empty()) observer_.OnMessage(cut_message_);
+  for (const std::string& message : messages_) observer_.OnMessage(message);
   observer_.OnStart(program_, folder_->path());
   started_ = Clock::now();
   queue_.emplace(program_, *batches_, *executor_, config_.prefetch);
@@ -359,8 +359,8 @@ Result<void> Trainer::LogStep(double loss, double learning_rate, bool always) {
   const auto samples = static_cast<double>(std::max<int64_t>(state_.samples, 1));
   observer_.OnStep({state_.step, schedule_span_.num_steps, schedule_span_.steps_per_epoch,
                     state_.loss_sum / samples, static_cast<double>(state_.correct) / samples,
-                    learning_rate, step_clock_.samples_per_second(), program_.program.arena_bytes,
-                    loss_scale_->scale()});
+                    learning_rate, step_clock_.samples_per_second(), program_.task->unit(),
+                    program_.program.arena_bytes, loss_scale_->scale()});
   if (!always && state_.step % config_.log_every != 0) return {};
   StepReport report{.step = state_.step, .loss = loss, .learning_rate = learning_rate};
   loss_scale_->AddTo(report);
@@ -383,15 +383,12 @@ Result<void> Trainer::EndEpoch() {
       .epoch = epoch(), .train_loss = *state_.train_loss, .train_accuracy = *state_.train_accuracy};
   report.evaluated = done() || (config_.eval_every > 0 && report.epoch % config_.eval_every == 0);
   if (report.evaluated) {
-    if (data_.validation) {
-      THIMBLE_ASSIGN_OR_RETURN(report.validation,
-                               Evaluate(*executor_, program_, *data_.validation));
-    }
-    THIMBLE_ASSIGN_OR_RETURN(report.test, Evaluate(*executor_, program_, *data_.test));
+    THIMBLE_TRY(EvaluateParts(*executor_, program_, *data_, report));
     THIMBLE_TRY(CheckFinite("test loss", report.test.loss));
     state_.test_loss = report.test.loss;
     state_.test_accuracy = report.test.accuracy;
-    const double accuracy = data_.validation ? report.validation.accuracy : report.test.accuracy;
+    const double accuracy =
+        report.validation.count > 0 ? report.validation.accuracy : report.test.accuracy;
     if (!state_.best_accuracy || accuracy > *state_.best_accuracy) {
       state_.best_accuracy = accuracy;
       state_.best_epoch = report.epoch;
@@ -410,7 +407,7 @@ Result<void> Trainer::SaveWeights(const std::string& name) {
   THIMBLE_TRY(folder_->CheckStillThere());
   return SaveWeightsOf(
       *executor_, folder_->File(name),
-      {{"model", program_.model.name}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
+      {{"model", model_name_}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
 }
 
 Result<void> Trainer::SaveCheckpointNow() {
@@ -419,7 +416,7 @@ Result<void> Trainer::SaveCheckpointNow() {
   state_.metrics_checksum = metrics_->checksum();
   THIMBLE_TRY(metrics_->Sync());
   CheckpointInfo info;
-  info.model = program_.model.name;
+  info.model = model_name_;
   info.step = state_.step;
   info.simd_target = RunTarget(config_);
   info.settings_json = ToJson(settings_);
@@ -447,7 +444,8 @@ TrainSummary Trainer::Summarize() const {
   summary.best_accuracy = state_.best_accuracy;
   summary.best_epoch = state_.best_epoch;
   summary.seconds = seconds_before_ + SecondsSince(started_);
-  summary.images_per_second = step_clock_.samples_per_second();
+  summary.unit = program_.task->unit();
+  summary.examples_per_second = step_clock_.samples_per_second();
   summary.parameters = CountParameters(program_.main_plan().graph);
   summary.plain_arena_bytes = plain_arena_bytes_;
   summary.lower_bound_bytes = static_cast<int64_t>(program_.main_plan().lower_bound_bytes);
@@ -486,15 +484,15 @@ Result<TrainSummary> Trainer::Finish() {
 
 Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
                            TrainObserver& observer) {
-  const ModelFactory by_name = [&](const ImageSpec& images) {
-    return FindModel(config.model, images);
-  };
-  return Train(config, by_name, ops, observer);
+  return Trainer(
+             config, [](const TrainConfig& given) { return OpenTask(given); }, ops, observer)
+      .Run();
 }
 
 Result<TrainSummary> Train(const TrainConfig& config, const ModelFactory& model,
                            const OpRegistry& ops, TrainObserver& observer) {
-  return Trainer(config, model, ops, observer).Run();
+  const auto open = [&](const TrainConfig& given) { return OpenTask(given, model); };
+  return Trainer(config, open, ops, observer).Run();
 }
 
 }  // namespace thimble

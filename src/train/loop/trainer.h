@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
+#include "thimble/model/image_classifier.h"
 #include "thimble/train/options/config.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/run_folder/train_summary.h"
@@ -18,9 +20,10 @@ struct Progress {
   int64_t num_steps = 0;
   int64_t steps_per_epoch = 1;
   double loss = 0;      // mean of the epoch so far
-  double accuracy = 0;  // on the training images of the epoch so far
+  double accuracy = 0;  // on the training data of the epoch so far
   double learning_rate = 0;
-  double images_per_second = 0;
+  double examples_per_second = 0;
+  std::string_view unit = "images";  // what is counted (Task::unit)
   size_t arena_bytes = 0;
   double loss_scale = 0;  // 0: the loss is not scaled
 };
@@ -43,7 +46,8 @@ class TrainObserver {
 Result<TrainSummary> Train(const TrainConfig& config, const OpRegistry& ops,
                            TrainObserver& observer);
 
-// The same with a given network, whose name replaces config.model in the files of the run.
+// The same for a given network, which classifies the images of config.data. Its name replaces
+// config.model in the files of the run.
 Result<TrainSummary> Train(const TrainConfig& config, const ModelFactory& model,
                            const OpRegistry& ops, TrainObserver& observer);
 

@@ -11,8 +11,10 @@
 
 #include "thimble/base/byte_size.h"
 #include "thimble/data/image_dataset.h"
+#include "thimble/data/text/text_dataset.h"
 #include "thimble/program/techniques.h"
 #include "thimble/train/options/update_options.h"
+#include "thimble/train/options/usual_settings.h"
 
 namespace thimble {
 namespace {
@@ -155,9 +157,9 @@ Option Microbatch() {
 
 Option Data() {
   Option data = Text(
-      "data", DataForms(),
-      "data set; shapes: generated images, no files needed; DIR: folder with the binary files of "
-      "CIFAR",
+      "data", DataForms() + "|" + TextDataForms(),
+      "data set; shapes: generated images, and numbers: German numbers and dates in English, need "
+      "no files; DIR: folder with the binary files of CIFAR, or with parallel text",
       true, [](auto& config) -> auto& { return config.data; });
   data.set = [](TrainConfig& config, std::string_view text) -> Result<void> {
     config.data = std::string(text);
@@ -170,11 +172,12 @@ Option Data() {
 std::vector<Option> WhatOptions() {
   return {
       Text(
-          "model", "wrn-DEPTH-WIDTH[:OPTIONS]|FILE.toml", "network (see thimble models)", true,
-          [](auto& c) -> auto& { return c.model; }),
+          "model", "wrn-DEPTH-WIDTH[:OPTIONS]|dynamicconv-iwslt|dynamicconv-tiny|FILE.toml",
+          "network (see thimble models)", true, [](auto& c) -> auto& { return c.model; }),
       Data(),
       Integer(
-          "batch", "samples per update", true, 1, [](auto& c) -> auto& { return c.batch; }),
+          "batch", "samples per update; translation: tokens of the longer side", true, 1,
+          [](auto& c) -> auto& { return c.batch; }),
       Microbatch(),
       Integer(
           "validation", "images held out of the training set to choose the best weights", true, 0,
@@ -408,7 +411,8 @@ LeverSetting SettingOf(const Lever& lever, const TrainConfig& config) {
           .device = DeviceOf(config),
           .in_parts = config.microbatch > 0 && config.microbatch < config.batch,
           .drops_gradients = update.ok() && update->checks_gradients(),
-          .optimizer = config.optimizer.name};
+          .optimizer = config.optimizer.name,
+          .counts_tokens = IsTranslation(config)};
 }
 
 void Set(const Lever& lever, const std::string& value, TrainConfig& config) {

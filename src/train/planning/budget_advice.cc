@@ -9,6 +9,7 @@
 #include "thimble/base/function_ref.h"
 #include "thimble/base/nearly_equal_parts.h"
 #include "thimble/program/techniques.h"
+#include "thimble/train/options/usual_settings.h"
 #include "thimble/train/planning/lever_offer.h"
 
 namespace thimble {
@@ -54,7 +55,7 @@ Result<int64_t> ArenaOf(const PlanSizer& sizer, const TrainConfig& config) {
 
 // The largest part that fits in plans of full batches: a good estimate for any data.
 Result<int64_t> LargestPartWithin(const TrainConfig& config, int64_t most, const PlanSizer& sizer) {
-  const PlanSizer full_batches(sizer.model(), ImageCounts{}, sizer.ops());
+  const PlanSizer full_batches(sizer.task()->InFullBatches(), sizer.ops());
   return LargestThatFits(most, [&](int64_t part) -> Result<bool> {
     TrainConfig tried = config;
     tried.batch = InParts(config) ? 2 * part : part;
@@ -186,7 +187,9 @@ std::string ToString(const BudgetAdvice& advice) {
 
 Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& sizer) {
   const int64_t lowest = std::max({int64_t{1}, config.microbatch, config.bn_group});
-  const int64_t images = sizer.counts().train;
+  // Batches of other numbers of tokens have other shapes, so no search can be exact.
+  if (IsTranslation(config)) return 0;
+  const int64_t images = sizer.task()->largest_batch();
   THIMBLE_ASSIGN_OR_RETURN(const int64_t estimate,
                            LargestPartWithin(config, LargestPart(config, images), sizer));
   // One more than should fit, so that the result does not depend on the estimate.
@@ -231,19 +234,20 @@ Result<BudgetAdvice> AdviseTraining(const TrainConfig& config, const PlanSizer& 
   return advice;
 }
 
-Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const ImageSpec& images,
-                                      int64_t num_images, const OpRegistry& ops) {
+Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const TaskPtr& task, DataPart part,
+                                      const OpRegistry& ops) {
   Adviser adviser(config, [&](const TrainConfig& tried) -> Result<int64_t> {
     THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
-                             MakeEvaluationProgram(tried, images, num_images, ops));
+                             MakeEvaluationProgram(tried, task, part, ops));
     return static_cast<int64_t>(planned.program.arena_bytes);
   });
   TrainConfig tried = config;
-  THIMBLE_ASSIGN_OR_RETURN(const int64_t found, LargestThatFits(std::min(config.batch, num_images),
-                                                                [&](int64_t samples) {
-                                                                  tried.batch = samples;
-                                                                  return adviser.Fits(tried);
-                                                                }));
+  const std::vector<BatchShape> shapes = task->EvaluateShapes(part, config.batch);
+  const int64_t most = shapes.empty() ? config.batch : shapes.front().size();
+  THIMBLE_ASSIGN_OR_RETURN(const int64_t found, LargestThatFits(most, [&](int64_t samples) {
+                             tried.batch = samples;
+                             return adviser.Fits(tried);
+                           }));
   const int64_t batch = std::max<int64_t>(found, 1);
   if (batch < config.batch) {
     THIMBLE_TRY(adviser.Try(fmt::format("--batch {}", batch),
@@ -262,19 +266,18 @@ Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const ImageSpec
 }
 
 Result<void> CheckTrainingBudget(const TrainConfig& config, const TrainingProgram& planned,
-                                 const ImageCounts& counts, const OpRegistry& ops) {
+                                 const OpRegistry& ops) {
   if (CheckBudget(planned.program, config.budget_bytes).ok()) return {};
   THIMBLE_ASSIGN_OR_RETURN(const BudgetAdvice advice,
-                           AdviseTraining(config, PlanSizer(planned.model, counts, ops)));
+                           AdviseTraining(config, PlanSizer(planned.task, ops)));
   return CheckBudget(planned.program, config.budget_bytes, ToString(advice));
 }
 
 Result<void> CheckEvaluationBudget(const TrainConfig& config, const TrainingProgram& planned,
-                                   const ImageSpec& images, int64_t num_images,
-                                   const OpRegistry& ops) {
+                                   DataPart part, const OpRegistry& ops) {
   if (CheckBudget(planned.program, config.budget_bytes).ok()) return {};
   THIMBLE_ASSIGN_OR_RETURN(const BudgetAdvice advice,
-                           AdviseEvaluation(config, images, num_images, ops));
+                           AdviseEvaluation(config, planned.task, part, ops));
   return CheckBudget(planned.program, config.budget_bytes, ToString(advice));
 }
 

@@ -34,23 +34,22 @@ std::string ToString(const BudgetAdvice& advice);
 // value of each lever. Makes about twenty plans.
 Result<BudgetAdvice> AdviseTraining(const TrainConfig& config, const PlanSizer& sizer);
 
-// Advice for evaluating `num_images` images: a smaller --batch, fewer --threads, and the levers
-// that are not training_only.
-Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const ImageSpec& images,
-                                      int64_t num_images, const OpRegistry& ops);
+// Advice for evaluating a part of the data: a smaller --batch, fewer --threads, and the levers that
+// are not training_only.
+Result<BudgetAdvice> AdviseEvaluation(const TrainConfig& config, const TaskPtr& task, DataPart part,
+                                      const OpRegistry& ops);
 
 // The largest batch up to config.batch whose arena, planned as configured and for the same data, is
-// within the budget; 0 if there is none. Batches below --microbatch or --bn-group do not count:
-// they would be rejected. Assumes that arenas grow with the samples of the largest part of a batch
-// (true except for a few bytes of placement): batches whose largest part is larger than one that
-// did not fit are not planned.
+// within the budget; 0 if there is none, or if batches are of tokens. Batches below --microbatch or
+// --bn-group do not count: they would be rejected. Assumes that arenas grow with the samples of the
+// largest part of a batch (true except for a few bytes of placement): batches whose largest part is
+// larger than one that did not fit are not planned.
 Result<int64_t> LargestBatchWithin(const TrainConfig& config, const PlanSizer& sizer);
 
 // CheckBudget with advice in the error.
 Result<void> CheckTrainingBudget(const TrainConfig& config, const TrainingProgram& planned,
-                                 const ImageCounts& counts, const OpRegistry& ops);
+                                 const OpRegistry& ops);
 Result<void> CheckEvaluationBudget(const TrainConfig& config, const TrainingProgram& planned,
-                                   const ImageSpec& images, int64_t num_images,
-                                   const OpRegistry& ops);
+                                   DataPart part, const OpRegistry& ops);
 
 }  // namespace thimble

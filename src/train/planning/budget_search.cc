@@ -299,7 +299,9 @@ std::string ToString(const BudgetChoice& choice) {
   return text;
 }
 
-Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer) {
+namespace {
+
+Result<BudgetChoice> ChooseBySize(const TrainConfig& config, const PlanSizer& sizer) {
   THIMBLE_ASSIGN_OR_RETURN(const Allowed allowed, Allowed::Parse(config.allow));
   if (config.budget_bytes <= 0 || allowed.nothing()) return BudgetChoice{.config = config};
   const Result<PlanSize> asked = sizer.Of(config);
@@ -309,6 +311,27 @@ Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer&
         .config = config, .arena_bytes = asked->arena_bytes, .step_seconds = asked->step_seconds};
   }
   return BudgetSearch(config, sizer).Run(allowed);
+}
+
+}  // namespace
+
+// If sizes are estimates, the choice is planned with all its shapes; what it exceeds the budget by
+// is taken from the budget of another search.
+Result<BudgetChoice> ChooseForBudget(const TrainConfig& config, const PlanSizer& sizer) {
+  Result<BudgetChoice> choice = ChooseBySize(config, sizer);
+  if (!sizer.is_estimate() || config.budget_bytes <= 0) return choice;
+  TrainConfig tried = config;
+  constexpr int kMostSearches = 4;
+  for (int search = 0; search < kMostSearches && choice.ok(); ++search) {
+    choice->config.budget_bytes = config.budget_bytes;
+    THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
+                             MakeTrainingProgram(choice->config, sizer.task(), sizer.ops()));
+    choice->arena_bytes = static_cast<int64_t>(planned.program.arena_bytes);
+    if (choice->arena_bytes <= config.budget_bytes) return choice;
+    tried.budget_bytes -= choice->arena_bytes - config.budget_bytes;
+    choice = ChooseBySize(tried, sizer);
+  }
+  return choice;
 }
 
 Result<BudgetChoice> ChooseOrAdvise(const TrainConfig& config, const PlanSizer& sizer) {
@@ -324,15 +347,14 @@ Result<BudgetChoice> ChooseOrAdvise(const TrainConfig& config, const PlanSizer& 
                                 free.allow, freely->options(), FormatBytes(freely->arena_bytes)));
 }
 
-Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
-                                         const ImageCounts& counts, const OpRegistry& ops) {
-  THIMBLE_TRY(CheckPlanningMemory(model, ops, ReadMemoryLimits()));
+Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const TaskPtr& task,
+                                         const OpRegistry& ops) {
+  THIMBLE_TRY(CheckPlanningMemory(*task, ops, ReadMemoryLimits()));
   BudgetedProgram planned;
-  const PlanSizer sizer(model, counts, ops, LoadOpTimes(config));
+  const PlanSizer sizer(task, ops, LoadOpTimes(config));
   THIMBLE_ASSIGN_OR_RETURN(planned.choice, ChooseOrAdvise(config, sizer));
-  THIMBLE_ASSIGN_OR_RETURN(planned.program,
-                           MakeTrainingProgram(planned.choice.config, model, counts, ops));
-  THIMBLE_TRY(CheckTrainingBudget(planned.choice.config, planned.program, counts, ops));
+  THIMBLE_ASSIGN_OR_RETURN(planned.program, MakeTrainingProgram(planned.choice.config, task, ops));
+  THIMBLE_TRY(CheckTrainingBudget(planned.choice.config, planned.program, ops));
   return planned;
 }
 

@@ -65,7 +65,7 @@ struct BudgetedProgram {
 
 // The program of a run: chosen for the budget or, with --allow none, as configured. kDoesNotFit,
 // with advice, if it is larger than the budget.
-Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const ImageClassifier& model,
-                                         const ImageCounts& counts, const OpRegistry& ops);
+Result<BudgetedProgram> PlanWithinBudget(const TrainConfig& config, const TaskPtr& task,
+                                         const OpRegistry& ops);
 
 }  // namespace thimble

@@ -14,7 +14,7 @@ Result<PlanSize> PlanSizer::Of(TrainConfig config) const {
   const std::string key = ToToml(config);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
-                           MakeTrainingProgram(config, model_, counts_, ops_));
+                           MakeTrainingProgram(config, sized_, ops_));
   return known_[key] = PlanSize{static_cast<int64_t>(planned.program.arena_bytes),
                                 StepCost(planned.program, ops_).step_flops,
                                 StepSeconds(planned.program, ops_, times_),
@@ -27,7 +27,8 @@ bool PlanSizer::CanPlan(const TrainConfig& config) const {
 }
 
 Result<std::string> PlanSizer::ExactnessOf(const Lever& lever, const TrainConfig& config) const {
-  THIMBLE_ASSIGN_OR_RETURN(const Network network, BuildNetwork(model_, ops_, 1, Mode::kTrain));
+  THIMBLE_ASSIGN_OR_RETURN(const Network network,
+                           task_->Build(ops_, task_->FullShape(1).With(1), Mode::kTrain));
   return lever.exactness(network.graph, SettingOf(lever, config));
 }
 

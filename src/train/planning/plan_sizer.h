@@ -1,4 +1,4 @@
-// PlanSizer: plans configurations of one network for the same data and keeps only their sizes.
+// PlanSizer: plans configurations of one task and keeps only their sizes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,6 @@
 
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
-#include "thimble/model/image_classifier.h"
 #include "thimble/program/lever.h"
 #include "thimble/train/options/config.h"
 #include "thimble/train/planning/training_program.h"
@@ -29,17 +28,23 @@ inline constexpr size_t kQuicklySearched = 800;
 
 class PlanSizer {
  public:
-  // `model` and `ops` must outlive the sizer. Without times, none are predicted.
-  PlanSizer(const ImageClassifier& model, const ImageCounts& counts, const OpRegistry& ops,
-            OpTimes times = {})
-      : model_(model), counts_(counts), ops_(ops), times_(std::move(times)) {}
+  // `ops` must outlive the sizer. Without times, none are predicted.
+  PlanSizer(TaskPtr task, const OpRegistry& ops, OpTimes times = {})
+      : task_(std::move(task)),
+        sized_(task_->InLargestShapes()),
+        ops_(ops),
+        times_(std::move(times)) {
+    if (sized_ == nullptr) sized_ = task_;
+  }
 
-  const ImageClassifier& model() const { return model_; }
-  const ImageCounts& counts() const { return counts_; }
+  const TaskPtr& task() const { return task_; }
+  // Whether arenas may be a little larger than Of says.
+  bool is_estimate() const { return sized_ != task_; }
   const OpRegistry& ops() const { return ops_; }
   const OpTimes& times() const { return times_; }
 
-  // The arena is exactly that of MakeTrainingProgram; passes that save no bytes are left out.
+  // The arena is exactly that of MakeTrainingProgram or, for a task with many shapes, very nearly:
+  // only the largest shapes are planned. Passes that save no bytes are left out.
   // Results are cached.
   Result<PlanSize> Of(TrainConfig config) const;
   // Whether there is a plan, of whatever size: false for options that do not suit the network.
@@ -49,8 +54,8 @@ class PlanSizer {
 
  private:
   mutable std::map<std::string, PlanSize> known_;  // by configuration
-  const ImageClassifier& model_;
-  ImageCounts counts_;
+  TaskPtr task_;
+  TaskPtr sized_;  // with the shapes that are planned
   const OpRegistry& ops_;
   OpTimes times_;
 };

@@ -9,15 +9,15 @@ constexpr int64_t kPlanningBytesPerNode = 56 << 10;
 
 }  // namespace
 
-int64_t PlanningBytes(const ImageClassifier& model, const OpRegistry& ops) {
-  const Result<Network> network = BuildNetwork(model, ops, 1, Mode::kTrain);
+int64_t PlanningBytes(const Task& task, const OpRegistry& ops) {
+  const Result<Network> network = task.Build(ops, task.FullShape(1).With(1), Mode::kTrain);
   if (!network.ok()) return 0;
   return static_cast<int64_t>(network->graph.nodes.size()) * kPlanningBytesPerNode;
 }
 
-Result<void> CheckPlanningMemory(const ImageClassifier& model, const OpRegistry& ops,
+Result<void> CheckPlanningMemory(const Task& task, const OpRegistry& ops,
                                  const MemoryLimits& limits) {
-  const MemoryNeed need{.block_bytes = PlanningBytes(model, ops),
+  const MemoryNeed need{.block_bytes = PlanningBytes(task, ops),
                         .threads = 0,
                         .what = "planning",
                         .advice = "raise the limit or train a smaller model",

@@ -5,16 +5,16 @@
 #include "thimble/base/result.h"
 #include "thimble/device/cpu/memory_limits.h"
 #include "thimble/graph/op_def.h"
-#include "thimble/model/image_classifier.h"
+#include "thimble/train/task/task.h"
 
 namespace thimble {
 
-// Estimated memory for planning this network, with any options. 0 if it cannot be built: planning
-// says why.
-int64_t PlanningBytes(const ImageClassifier& model, const OpRegistry& ops);
+// Estimated memory for planning the task's network, with any options. 0 if it cannot be built:
+// planning says why.
+int64_t PlanningBytes(const Task& task, const OpRegistry& ops);
 
 // kFailed, with the tightest limit, if planning would exceed one.
-Result<void> CheckPlanningMemory(const ImageClassifier& model, const OpRegistry& ops,
+Result<void> CheckPlanningMemory(const Task& task, const OpRegistry& ops,
                                  const MemoryLimits& limits);
 
 }  // namespace thimble

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
+#include <type_traits>
 
 #include "thimble/base/byte_size.h"
+#include "thimble/base/function_ref.h"
 #include "thimble/device/device.h"
 #include "thimble/grad/training_graph.h"
-#include "thimble/model/model_file.h"
 #include "thimble/plan/memory/accounting.h"
 #include "thimble/plan/pipeline.h"
 #include "thimble/program/sparsity/sparsity.h"
@@ -26,25 +28,20 @@ size_t FindPlan(const Program& program, const std::string& name) {
   return static_cast<size_t>(found - program.names.begin());
 }
 
-// Batch sizes that occur when `images` are taken `batch` at a time.
-BatchSizes SizesOf(int64_t images, int64_t batch) {
-  BatchSizes sizes;
-  if (images >= batch) sizes.insert(batch);
-  if (images % batch != 0) sizes.insert(images % batch);
-  return sizes;
-}
-
-// In the arena if the host can write to it; for a GPU the ring is in host memory.
-std::vector<Resident> PrefetchRing(const TrainConfig& config, int64_t batch,
-                                   const ImageSpec& images) {
+// In the arena if the host can write to it; for a GPU the ring is in host memory. A slot has room
+// for the largest part.
+std::vector<Resident> PrefetchRing(const TrainConfig& config, const Task& task,
+                                   const BatchCuts& cuts) {
   const int64_t slots = DeviceOf(config) == DeviceKind::kCpu ? config.prefetch : 0;
-  const int64_t image_bytes = images.height * images.width * images.channels;
   std::vector<Resident> ring;
   for (int64_t slot = 0; slot < slots; ++slot) {
-    ring.push_back(
-        {RingImagesName(slot), static_cast<size_t>(batch * image_bytes), 0, Category::kData});
-    ring.push_back(
-        {RingLabelsName(slot), static_cast<size_t>(batch) * sizeof(int32_t), 0, Category::kData});
+    for (const BatchField& field : task.fields()) {
+      size_t bytes = 0;
+      for (const auto& [shape, parts] : cuts) {
+        bytes = std::max(bytes, field.BytesOf(shape.With(parts.LargestSize())));
+      }
+      ring.push_back({RingName(slot, field.name), bytes, 0, Category::kData});
+    }
   }
   return ring;
 }
@@ -81,39 +78,63 @@ Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
   return options;
 }
 
-ImageSpec MakeSpec(const ImageFormat& format, Augmentation augmentation) {
-  return {format.height, format.width, format.channels, format.classes,
-          format.mean,   format.std,   augmentation};
-}
-
-// Makes the forward graphs of a network; stores how its persistent values are initialized.
+// Makes the forward graphs of a task; stores how its persistent values are initialized.
 class ForwardMaker {
  public:
-  ForwardMaker(const TrainConfig& config, TrainingProgram& program, const OpRegistry& ops)
-      : config_(config), program_(program), ops_(ops) {}
+  ForwardMaker(TrainingProgram& program, const OpRegistry& ops) : program_(program), ops_(ops) {}
 
-  Result<Graph> operator()(int64_t samples, bool training) const {
-    const ImageDraws draws{program_.augmentation, config_.seed};
-    THIMBLE_ASSIGN_OR_RETURN(Network network,
-                             BuildNetwork(program_.model, ops_, samples,
-                                          training ? Mode::kTrain : Mode::kEvaluate, draws));
+  Result<Graph> operator()(const BatchShape& shape, bool training) const {
+    THIMBLE_ASSIGN_OR_RETURN(
+        Network network,
+        program_.task->Build(ops_, shape, training ? Mode::kTrain : Mode::kEvaluate));
     if (training && program_.inits.empty()) program_.inits = std::move(network.inits);
     return std::move(network.graph);
   }
 
  private:
-  const TrainConfig& config_;
   TrainingProgram& program_;
   const OpRegistry& ops_;
 };
 
+template <class Key>
+size_t PlanOf(const std::map<Key, size_t>& plans, const std::type_identity_t<Key>& key,
+              FunctionRef<std::string()> name) {
+  const auto found = plans.find(key);
+  THIMBLE_CHECK(found != plans.end(), "no plan '{}'", name());
+  return found->second;
+}
+
+// The largest first, each once.
+void Add(const std::vector<BatchShape>& shapes, BatchShapes& all) {
+  for (const BatchShape& shape : shapes) {
+    if (std::find(all.begin(), all.end(), shape) == all.end()) all.push_back(shape);
+  }
+  std::ranges::stable_sort(all, std::greater(), &BatchShape::size);
+}
+
+// Notes which plan is for what.
+void IndexPlans(const ProgramSpec& spec, TrainingProgram& result) {
+  const auto index = [&](const std::string& name) { return FindPlan(result.program, name); };
+  for (const BatchShape& shape : spec.evaluate) {
+    result.evaluate_plans[shape] = index(EvaluateName(shape));
+  }
+  for (const auto& [shape, parts] : result.cuts) {
+    if (!result.in_parts()) {
+      result.train_plans[shape] = index(TrainName(shape));
+      continue;
+    }
+    result.update_plans[shape] = index(UpdateName(shape));
+    for (const int64_t first : {int64_t{0}, parts.parts - 1}) {
+      const BatchShape part = shape.With(parts.Size(first));
+      result.part_plans[{part, shape}] = index(PartName(part, shape));
+    }
+  }
+}
+
 }  // namespace
 
-std::string RingImagesName(int64_t slot) { return fmt::format("prefetch[{}].images", slot); }
-std::string RingLabelsName(int64_t slot) { return fmt::format("prefetch[{}].labels", slot); }
-
-ImageSpec SpecOf(const ImageData& data) {
-  return MakeSpec(data.train->format(), data.augmentation);
+std::string RingName(int64_t slot, const std::string& field) {
+  return fmt::format("prefetch[{}].{}", slot, field);
 }
 
 TechniqueRequest RequestOf(const TrainConfig& config) {
@@ -123,52 +144,36 @@ TechniqueRequest RequestOf(const TrainConfig& config) {
   return request;
 }
 
-Augmentation ChosenAugmentation(const TrainConfig& config, Augmentation usual) {
-  if (config.augment == "none") return Augmentation::kNone;
-  if (config.augment == "crop-flip") return Augmentation::kCropFlip;
-  return usual;
-}
-
-Result<PlannedData> DescribeData(const TrainConfig& config) {
-  if (config.data_given || !IsModelFile(config.model)) {
-    THIMBLE_ASSIGN_OR_RETURN(
-        const ImageDescription data,
-        DescribeImageData(config.data, {.seed = config.seed, .validation = config.validation}));
-    return PlannedData{MakeSpec(data.format, data.augmentation), data.counts};
-  }
-  THIMBLE_ASSIGN_OR_RETURN(const ModelFile file, ReadModelFile(config.model));
-  return PlannedData{file.images, {}};
-}
-
-TrainConfig CutToData(TrainConfig config, const ImageCounts& counts) {
-  if (counts.train == 0 || config.batch <= counts.train) return config;
-  config.batch = counts.train;
+TrainConfig CutToData(TrainConfig config, const Task& task) {
+  const int64_t largest = task.largest_batch();
+  if (largest == 0 || config.batch <= largest) return config;
+  config.batch = largest;
   if (config.microbatch >= config.batch) config.microbatch = 0;
   config.bn_group = std::min(config.bn_group, config.batch);
   return config;
 }
 
-std::string CutMessage(const TrainConfig& config, const ImageCounts& counts) {
-  const int64_t batch = CutToData(config, counts).batch;
+std::string CutMessage(const TrainConfig& config, const Task& task) {
+  const int64_t batch = CutToData(config, task).batch;
   if (batch == config.batch) return "";
-  return fmt::format("--batch {}: there are only {} training images, so the batch is {}",
-                     config.batch, counts.train, batch);
+  return fmt::format("--batch {}: there are only {} training {}, so the batch is {}", config.batch,
+                     task.largest_batch(), task.unit(), batch);
 }
 
-size_t TrainingProgram::TrainPlan(int64_t samples) const {
-  return FindPlan(program, TrainName(samples));
+size_t TrainingProgram::TrainPlan(const BatchShape& shape) const {
+  return PlanOf(train_plans, shape, [&] { return TrainName(shape); });
 }
 
-size_t TrainingProgram::EvaluatePlan(int64_t samples) const {
-  return FindPlan(program, EvaluateName(samples));
+size_t TrainingProgram::EvaluatePlan(const BatchShape& shape) const {
+  return PlanOf(evaluate_plans, shape, [&] { return EvaluateName(shape); });
 }
 
-size_t TrainingProgram::PartPlan(const BatchShare& share) const {
-  return FindPlan(program, PartName(share));
+size_t TrainingProgram::PartPlan(const BatchShape& of_part, const BatchShape& of_batch) const {
+  return PlanOf(part_plans, {of_part, of_batch}, [&] { return PartName(of_part, of_batch); });
 }
 
-size_t TrainingProgram::UpdatePlan(int64_t batch_samples) const {
-  return FindPlan(program, UpdateName(batch_samples));
+size_t TrainingProgram::UpdatePlan(const BatchShape& of_batch) const {
+  return PlanOf(update_plans, of_batch, [&] { return UpdateName(of_batch); });
 }
 
 std::optional<size_t> TrainingProgram::RewirePlan() const {
@@ -176,12 +181,19 @@ std::optional<size_t> TrainingProgram::RewirePlan() const {
   return FindPlan(program, kRewireName);
 }
 
-NearlyEqualParts TrainingProgram::PartsOf(int64_t batch_samples) const {
-  const auto found = cuts.find(batch_samples);
-  return found == cuts.end() ? NearlyEqualParts{batch_samples, 1} : found->second;
+NearlyEqualParts TrainingProgram::PartsOf(const BatchShape& shape) const {
+  const auto found = cuts.find(shape);
+  return found == cuts.end() ? NearlyEqualParts{shape.samples, 1} : found->second;
 }
 
-int64_t TrainingProgram::runs_per_step() const { return in_parts() ? PartsOf(batch).parts + 1 : 1; }
+int64_t TrainingProgram::runs_per_step() const { return in_parts() ? PartsOf(full).parts + 1 : 1; }
+
+int64_t TrainingProgram::most_runs_per_step() const {
+  int64_t runs = runs_per_step();
+  if (!in_parts()) return runs;
+  for (const auto& [shape, parts] : cuts) runs = std::max(runs, parts.parts + 1);
+  return runs;
+}
 
 ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
                        int64_t plain_arena_bytes) {
@@ -196,41 +208,36 @@ ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
   return record;
 }
 
-Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageSpec& images,
-                                            const ImageCounts& counts, const OpRegistry& ops) {
-  THIMBLE_ASSIGN_OR_RETURN(const ImageClassifier model, FindModel(config.model, images));
-  return MakeTrainingProgram(config, model, counts, ops);
-}
-
-Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const ImageClassifier& model,
-                                            const ImageCounts& counts, const OpRegistry& ops) {
+Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const TaskPtr& task,
+                                            const OpRegistry& ops) {
   THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
-  result.model = model;
+  result.task = task;
   result.data = config.data;
-  result.augmentation = ChosenAugmentation(config, model.images.augmentation);
-  result.batch = CutToData(config, counts).batch;
+  result.batch = CutToData(config, *task).batch;
   THIMBLE_ASSIGN_OR_RETURN(result.update, UpdateSpecOf(config));
-  ProgramSpec spec{.train = SizesOf(counts.train, result.batch),
+  ProgramSpec spec{.train = task->TrainShapes(result.batch),
                    .update = result.update,
-                   .techniques = RequestOf(CutToData(config, counts))};
-  spec.train.insert(result.batch);
+                   .techniques = RequestOf(CutToData(config, *task))};
+  result.full = spec.train.front();
   result.cuts = CutBatches(spec.train, spec.techniques);
-  for (const auto& [samples, parts] : result.cuts) {
-    result.part = std::max(result.part, parts.LargestSize());
+  for (const auto& [shape, parts] : result.cuts) {
+    result.part = std::max(result.part, shape.With(parts.LargestSize()).size());
   }
-  spec.evaluate = SizesOf(counts.test, result.part);
-  spec.evaluate.merge(SizesOf(counts.validation, result.part));
-  if (spec.evaluate.empty()) spec.evaluate.insert(result.part);
+  Add(task->EvaluateShapes(DataPart::kTest, result.part), spec.evaluate);
+  Add(task->EvaluateShapes(DataPart::kValidation, result.part), spec.evaluate);
+  if (spec.evaluate.empty()) {
+    spec.evaluate.push_back(result.full.With(result.PartsOf(result.full).LargestSize()));
+  }
 
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
-  THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made,
-                           MakeGraphs(spec, ops, ForwardMaker(config, result, ops)));
+  THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made, MakeGraphs(spec, ops, ForwardMaker(result, ops)));
   result.split_by = std::move(made.split_by);
   result.update = std::move(made.update);
   THIMBLE_ASSIGN_OR_RETURN(
       result.program,
-      PlanProgram(made.graphs, ops, PrefetchRing(config, result.part, model.images), options));
+      PlanProgram(made.graphs, ops, PrefetchRing(config, *task, result.cuts), options));
+  IndexPlans(spec, result);
   return result;
 }
 
@@ -247,33 +254,32 @@ bool IsPlain(const TrainConfig& config) {
   return config.without.empty() && std::all_of(levers.begin(), levers.end(), is_plain);
 }
 
-Result<int64_t> PlainArenaBytes(const TrainConfig& config, const ImageSpec& images,
-                                const ImageCounts& counts, const OpRegistry& ops) {
+Result<int64_t> PlainArenaBytes(const TrainConfig& config, const TaskPtr& task,
+                                const OpRegistry& ops) {
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(PlainConfig(config), images, counts, ops));
+                           MakeTrainingProgram(PlainConfig(config), task, ops));
   return static_cast<int64_t>(program.program.arena_bytes);
 }
 
 Result<int64_t> PlainArenaBytes(const TrainConfig& config, const TrainingProgram& planned,
-                                const ImageCounts& counts, const OpRegistry& ops) {
+                                const OpRegistry& ops) {
   if (IsPlain(config)) return static_cast<int64_t>(planned.program.arena_bytes);
-  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(PlainConfig(config), planned.model, counts, ops));
-  return static_cast<int64_t>(program.program.arena_bytes);
+  return PlainArenaBytes(config, planned.task, ops);
 }
 
-Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const ImageSpec& images,
-                                              int64_t num_images, const OpRegistry& ops) {
+Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const TaskPtr& task,
+                                              DataPart part, const OpRegistry& ops) {
   THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
-  THIMBLE_ASSIGN_OR_RETURN(result.model, FindModel(config.model, images));
-  result.batch = result.part = std::min(config.batch, num_images);
-  const ProgramSpec spec{.evaluate = SizesOf(num_images, result.batch),
+  result.task = task;
+  result.batch = result.part = config.batch;
+  const ProgramSpec spec{.evaluate = task->EvaluateShapes(part, config.batch),
                          .techniques = RequestOf(config)};
   THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
   THIMBLE_ASSIGN_OR_RETURN(const ProgramGraphs made,
-                           MakeGraphs(spec, ops, ForwardMaker(config, result, ops)));
+                           MakeGraphs(spec, ops, ForwardMaker(result, ops)));
   THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(made.graphs, ops, {}, options));
+  IndexPlans(spec, result);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include "thimble/model/image_classifier.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/profile/profile_run.h"
+#include "thimble/train/task/image_task.h"
 
 namespace thimble {
 namespace {
@@ -32,8 +33,9 @@ std::vector<std::map<std::string, std::string>> KernelChoices() {
 
 Result<void> Measure(const TrainConfig& config, const OpRegistry& ops, OpTimes::Samples& samples) {
   constexpr int kRepeat = 2;
-  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program,
-                           MakeTrainingProgram(config, ImageSpec{}, {}, ops));
+  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, FindModel(config.model, ImageSpec{}));
+  const TaskPtr task = MakeImageTask(config, std::move(model), {});
+  THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program, MakeTrainingProgram(config, task, ops));
   THIMBLE_ASSIGN_OR_RETURN(const Profile profile, RunProfile(config, program, kRepeat, ops));
   AddSamples(profile, program.program, ops, samples);
   return {};

@@ -1,26 +1,31 @@
 #include "thimble/train/profile/made_batch.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace thimble {
 namespace {
 
-uint8_t MadeByte(size_t index) {
-  return static_cast<uint8_t>(index * 2654435761U >> 13);  // looks random
+// The shape of the batch, or part of the full batch, that the plan trains.
+BatchShape ShapeOf(const TrainingProgram& program, size_t plan) {
+  for (const auto& [shapes, index] : program.part_plans) {
+    if (index == plan) return shapes.first;
+  }
+  return program.full;
 }
 
 }  // namespace
 
 MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor, size_t plan)
     : executor_(executor), plan_(plan) {
-  const auto classes = static_cast<size_t>(program.model.images.classes);
-  Make<uint8_t>(kImagesInput, [](size_t i) { return MadeByte(i); });
-  Make<int32_t>(kLabelsInput, [&](size_t i) { return static_cast<int32_t>(i % classes); });
+  MakeFields(program);
   Make<int32_t>(kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
   Make<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
   // Small, so that weights stay finite however many steps are run.
   Make<float>(kLearningRateInput, [](size_t) { return 0.01F; });
-  Make<float>(kLossWeightInput, [](size_t) { return 1.0F; });
+  const double counted =
+      program.task->loss_is_sum() ? static_cast<double>(std::max<int64_t>(1, program.batch)) : 1;
+  Make<float>(kLossWeightInput, [&](size_t) { return static_cast<float>(1 / counted); });
   Make<int32_t>(kUpdateInput, [](size_t) { return int32_t{0}; });
   if (!HasInput(kSeenInput)) return;
   seen_ = executor.device().AllocateHost(2 * sizeof(int32_t));
@@ -30,6 +35,17 @@ MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor, size_t 
 
 bool MadeBatch::HasInput(std::string_view name) const {
   return executor_.program().plans[plan_].graph.Find(name).valid();
+}
+
+void MadeBatch::MakeFields(const TrainingProgram& program) {
+  std::vector<std::span<std::byte>> arrays;
+  for (const BatchField& field : program.task->fields()) {
+    if (!HasInput(field.name)) return;  // an update
+    const TensorView view = executor_.View(plan_, field.name);
+    inputs_.push_back({view, executor_.device().AllocateHost(view.size_bytes())});
+    arrays.push_back(inputs_.back().numbers->bytes().first(view.size_bytes()));
+  }
+  program.task->MakeUp(ShapeOf(program, plan_), arrays);
 }
 
 template <class T>
@@ -79,7 +95,8 @@ void FillPrefetchRing(Executor& executor) {
   for (const Resident& resident : executor.program().residents.residents) {
     if (resident.category != Category::kData) continue;
     const auto bytes = executor.ResidentBytes(resident.name);
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = std::byte{MadeByte(i)};
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<std::byte>(i * 2654435761U >> 13);
   }
   executor.StoreResidents();
 }

@@ -1,5 +1,5 @@
-// MadeBatch: synthetic images, labels and numbers as inputs of a training plan, for measuring
-// memory and time, which do not depend on the content of images.
+// MadeBatch: a synthetic batch and numbers as inputs of a training plan, for measuring memory and
+// time, which do not depend on the content of batches.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,8 @@ namespace thimble {
 
 class MadeBatch {
  public:
-  // Makes all inputs of this plan. `executor` runs that program and must outlive this.
+  // Makes all inputs of this plan, which trains a full batch, a part of one, or updates after the
+  // parts. `executor` runs that program and must outlive this.
   MadeBatch(const TrainingProgram& program, Executor& executor, size_t plan);
 
   // Enqueues all inputs. Call before each run: the plan may have reused their bytes. If batches are
@@ -29,6 +30,8 @@ class MadeBatch {
   };
 
   bool HasInput(std::string_view name) const;
+  // The batch itself.
+  void MakeFields(const TrainingProgram& program);
   // Does nothing if the plan has no such input.
   template <class T>
   void Make(std::string_view name, FunctionRef<T(size_t index)> number);

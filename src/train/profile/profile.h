@@ -52,7 +52,9 @@ struct Profile {
   double step_seconds = 0;                      // median of whole training steps
   double predicted_seconds = 0;                 // of a step, before it ran; 0: unknown
 
-  double images_per_second() const { return static_cast<double>(batch) / step_seconds; }
+  // The batch is of images, or of tokens of the longer side.
+  std::string unit = "images";
+  double examples_per_second() const { return static_cast<double>(batch) / step_seconds; }
   // Floating-point operations of a whole training step.
   int64_t step_flops() const;
 };

@@ -120,8 +120,9 @@ void Describe(const TrainConfig& config, const TrainingProgram& program, const S
               const OpRegistry& ops, Executor& executor, Profile& profile) {
   const ProgramRecord all = RecordOf(program.program, ops);
   const bool on_cpu = executor.device().kind() == DeviceKind::kCpu;
-  profile.model = program.model.name;
+  profile.model = program.task->model();
   profile.batch = program.batch;
+  profile.unit = program.task->unit();
   profile.device_name = executor.device().name();
   profile.target = on_cpu ? std::string(ActiveSimdTarget()) : ResolvedMath(config);
   profile.threads = executor.pool().num_threads();

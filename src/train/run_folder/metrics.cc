@@ -33,7 +33,7 @@ Json ConfigJson(const TrainConfig& config) {
 }
 
 void AddEvaluation(Json& json, const std::string& prefix, const Evaluation& evaluation) {
-  if (evaluation.images == 0) return;
+  if (evaluation.count == 0) return;
   json[prefix + "_loss"] = evaluation.loss;
   json[prefix + "_accuracy"] = evaluation.accuracy;
 }
@@ -55,7 +55,8 @@ void VisitSummary(Summary& summary, const Visit& visit) {
   visit("loss_scale", summary.loss_scale);
   visit("skipped_updates", summary.skipped_updates);
   visit("seconds", summary.seconds);
-  visit("examples_per_second", summary.images_per_second);
+  visit("unit", summary.unit);
+  visit("examples_per_second", summary.examples_per_second);
   visit("parameters", summary.parameters);
   visit("plain_arena_bytes", summary.plain_arena_bytes);
   visit("arena_bytes", summary.arena_bytes);
@@ -99,7 +100,7 @@ const char* Expected(const T& member) {
 // Members that summaries of older versions do not have.
 bool MayBeMissing(std::string_view name) {
   return name == "loss_scale" || name == "skipped_updates" || name == "command" ||
-         name == "version" || name == "stop_signal" || name == "num_steps" ||
+         name == "version" || name == "unit" || name == "stop_signal" || name == "num_steps" ||
          name == "metrics_bytes" || name == "metrics_checksum" || name == "continue_command";
 }
 
@@ -151,6 +152,13 @@ Result<TrainSummary> SummaryFromJson(std::string_view text) {
   });
   if (!error.empty()) return BadInput(error);
   summary.json = text;
+  return summary;
+}
+
+Result<TrainSummary> ReadSummary(const std::string& path) {
+  THIMBLE_ASSIGN_OR_RETURN(const std::string text, ReadSealedFile(path, kMaxSummaryBytes));
+  auto summary = SummaryFromJson(text);
+  if (!summary.ok()) return WithContext(path, summary.error());
   return summary;
 }
 

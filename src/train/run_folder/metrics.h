@@ -19,5 +19,7 @@ inline constexpr int64_t kMaxSummaryBytes = 1 << 20;
 // Reads the output of SummaryJson, without the configuration. The text is untrusted: kBadInput
 // names the first wrong member and what was expected.
 Result<TrainSummary> SummaryFromJson(std::string_view text);
+// Reads a run's summary.json. Errors name the file.
+Result<TrainSummary> ReadSummary(const std::string& path);
 
 }  // namespace thimble

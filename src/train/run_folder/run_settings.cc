@@ -13,10 +13,10 @@ namespace thimble {
 namespace {
 
 // Ignores the seal, which the copy in a run folder has and the original does not.
-std::string IdentityOf(const ImageClassifier& model, const std::string& name) {
-  if (model.file_text.empty()) return name;
+std::string IdentityOf(const std::string& model_text, const std::string& name) {
+  if (model_text.empty()) return name;
   Crc64 checksum;
-  checksum.Append(WithoutSeal(SealToml(model.file_text)));
+  checksum.Append(WithoutSeal(SealToml(model_text)));
   return "file " + FormatSeal(checksum.value());
 }
 
@@ -50,14 +50,14 @@ Result<int64_t> StepsOf(const TrainConfig& config, int64_t steps_per_epoch, int6
       by_steps ? "steps" : "epochs", by_steps ? config.steps : config.epochs, kMaxEpochs));
 }
 
-RunSettings SettingsOf(const TrainConfig& config, const ImageClassifier& model,
+RunSettings SettingsOf(const TrainConfig& config, const std::string& model_text,
                        const std::string& data, int64_t steps) {
   RunSettings settings;
   settings.steps = steps;
   for (const Option& option : TrainOptions()) {
     if (option.decides_results) settings.values[option.name] = option.get(config);
   }
-  settings.values["model"] = IdentityOf(model, config.model);
+  settings.values["model"] = IdentityOf(model_text, config.model);
   settings.values["data"] = data;
   return settings;
 }

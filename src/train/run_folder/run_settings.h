@@ -8,7 +8,6 @@
 #include <string>
 
 #include "thimble/base/result.h"
-#include "thimble/model/image_classifier.h"
 #include "thimble/train/options/config.h"
 #include "thimble/train/options/schedule.h"
 
@@ -26,8 +25,8 @@ struct RunSettings {
 // The number of steps of the run. kBadInput if it exceeds the supported range.
 Result<int64_t> StepsOf(const TrainConfig& config, int64_t steps_per_epoch, int64_t runs_per_step);
 
-// `data` is ImageData::identity.
-RunSettings SettingsOf(const TrainConfig& config, const ImageClassifier& model,
+// `model_text` is the text of the model file, or empty; `data` is TaskData::identity.
+RunSettings SettingsOf(const TrainConfig& config, const std::string& model_text,
                        const std::string& data, int64_t steps);
 
 // kBadInput with the first setting that differs. A different length is also rejected, unless it is

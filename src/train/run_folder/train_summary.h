@@ -11,10 +11,11 @@
 
 namespace thimble {
 
+// Means over images, or over the tokens of translations (Task::unit).
 struct Evaluation {
-  double loss = 0;      // mean over the images
+  double loss = 0;
   double accuracy = 0;  // share of correct answers, 0..1
-  int64_t images = 0;
+  int64_t count = 0;    // images or tokens
 };
 
 struct StepReport {
@@ -37,7 +38,7 @@ struct EpochReport {
   double train_loss = 0;
   double train_accuracy = 0;
   bool evaluated = false;
-  Evaluation validation = {};  // images = 0 if there is no validation set
+  Evaluation validation = {};  // count = 0 if there is no validation set
   Evaluation test = {};
   double seconds = 0;  // of the whole run so far
 };
@@ -58,7 +59,8 @@ struct TrainSummary {
   std::optional<double> loss_scale;  // at the end, if the loss is scaled or gradients are checked
   int64_t skipped_updates = 0;       // because a gradient was not finite
   double seconds = 0;
-  double images_per_second = 0;
+  std::string unit = "images";  // what is counted: images, or tokens
+  double examples_per_second = 0;
   int64_t parameters = 0;
   int64_t plain_arena_bytes = 0;  // the same training without optional techniques
   int64_t arena_bytes = 0;

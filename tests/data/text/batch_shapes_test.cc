@@ -16,15 +16,15 @@ int64_t PaddedTokens(const NumberedPairs& dataset, const std::vector<BatchShape>
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const PairLength length = dataset.LengthAt(i);
     const auto shape = std::find_if(shapes.begin(), shapes.end(),
-                                    [&](const BatchShape& s) { return s.Holds(length); });
+                                    [&](const BatchShape& s) { return Holds(s, length); });
     EXPECT_NE(shape, shapes.end()) << length.source << " " << length.target;
     if (shape != shapes.end()) ++pairs[shape - shapes.begin()];
   }
   int64_t tokens = 0;
   for (size_t i = 0; i < shapes.size(); ++i) {
-    const int64_t batches = (pairs[i] + shapes[i].sentences - 1) / shapes[i].sentences;
+    const int64_t batches = (pairs[i] + shapes[i].samples - 1) / shapes[i].samples;
     EXPECT_GT(batches, 0) << "shape " << i << " has no pair";
-    tokens += batches * shapes[i].tokens();
+    tokens += batches * TokensOf(shapes[i]);
   }
   return tokens;
 }
@@ -39,9 +39,8 @@ TEST(BatchShapesTest, StayWithinTheLimits) {
         EXPECT_GE(shapes.size(), 1U);
         EXPECT_LE(shapes.size(), static_cast<size_t>(max_shapes));
         for (const BatchShape& shape : shapes) {
-          EXPECT_GE(shape.sentences, 1);
-          EXPECT_LE(shape.sentences * std::max(shape.source_length, shape.target_length),
-                    max_tokens);
+          EXPECT_GE(shape.samples, 1);
+          EXPECT_LE(shape.samples * std::max(shape.source_length, shape.target_length), max_tokens);
         }
         PaddedTokens(dataset, shapes);
       }
@@ -92,7 +91,7 @@ TEST(BatchShapesTest, TheLongestSentences) {
   const NumberedPairs dataset({{65'535, 1}, {1, 65'535}, {1, 1}});
   const auto shapes = ChooseBatchShapes(dataset, {.max_tokens = 65'535, .max_shapes = 32});
   PaddedTokens(dataset, shapes);
-  for (const BatchShape& shape : shapes) EXPECT_LE(shape.sentences, 65'535);
+  for (const BatchShape& shape : shapes) EXPECT_LE(shape.samples, 65'535);
 }
 
 // The search need not find the best shapes, but none worse than these.
@@ -106,11 +105,11 @@ TEST(BatchShapesTest, NoCutOfTheSourceLengthsIsBetter) {
       int64_t pairs = 0;
       for (int64_t i = 0; i < dataset.size(); ++i) {
         const auto first = std::find_if(shapes.begin(), shapes.end(), [&](const BatchShape& s) {
-          return s.Holds(dataset.LengthAt(i));
+          return Holds(s, dataset.LengthAt(i));
         });
         pairs += &*first == &shape ? 1 : 0;
       }
-      all += (pairs + shape.sentences - 1) / shape.sentences * kBatchCost;
+      all += (pairs + shape.samples - 1) / shape.samples * kBatchCost;
     }
     return all;
   };
@@ -128,8 +127,8 @@ TEST(BatchShapesTest, NoCutOfTheSourceLengthsIsBetter) {
     for (const auto& side : {below, above}) {
       const NumberedPairs part(side);
       const auto shape = ChooseBatchShapes(part, {.max_tokens = kMaxTokens, .max_shapes = 1});
-      const int64_t batches = (part.size() + shape[0].sentences - 1) / shape[0].sentences;
-      both += batches * (shape[0].tokens() + kBatchCost);
+      const int64_t batches = (part.size() + shape[0].samples - 1) / shape[0].samples;
+      both += batches * (TokensOf(shape[0]) + kBatchCost);
     }
     EXPECT_LE(chosen, both) << cut;
   }

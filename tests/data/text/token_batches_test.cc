@@ -14,9 +14,9 @@ namespace {
 // Memory for a batch of one shape, filled with a value that no batch has.
 struct TokenMemory {
   explicit TokenMemory(const BatchShape& shape)
-      : source(shape.sentences * shape.source_length, -7),
-        source_lengths(shape.sentences, -7),
-        decoder_input(shape.sentences * shape.target_length, -7),
+      : source(shape.samples * shape.source_length, -7),
+        source_lengths(shape.samples, -7),
+        decoder_input(shape.samples * shape.target_length, -7),
         target(decoder_input),
         target_lengths(source_lengths) {}
   TokenArrays arrays() { return {source, source_lengths, decoder_input, target, target_lengths}; }
@@ -167,7 +167,7 @@ TEST(TokenBatchesTest, EmptyRowsAreFew) {
     const TokenBatch batch = batches.BatchAt(step);
     EXPECT_GE(batch.pairs, 1);
     ++count[batch.shape];
-    empty[batch.shape] += batches.shapes()[batch.shape].sentences - batch.pairs;
+    empty[batch.shape] += batches.shapes()[batch.shape].samples - batch.pairs;
   }
   for (size_t shape = 0; shape < count.size(); ++shape) EXPECT_LT(empty[shape], count[shape]);
 }

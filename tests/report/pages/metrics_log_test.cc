@@ -18,7 +18,7 @@ std::string Refusal(const std::string& text) {
 
 TEST(MetricsLog, HasWhatTheTrainerWrote) {
   EpochReport report{.epoch = 1, .train_loss = 1.5, .train_accuracy = 0.25};
-  report.test = {.loss = 1.25, .accuracy = 0.5, .images = 4};
+  report.test = {.loss = 1.25, .accuracy = 0.5, .count = 4};
   report.seconds = 12.5;
   const std::string text = StepMetrics({1, 2.5, 0.1}) + "\n" + StepMetrics({2, 2.25, 0.05}) + "\n" +
                            EpochMetrics(report, 2) + "\n";

@@ -67,7 +67,7 @@ TEST(RunText, Numbers) {
   EXPECT_EQ(DurationText(3725), "1 h 02 min");
   EXPECT_THAT(DurationText(1e300), HasSubstr(" h "));
   TrainSummary summary;
-  summary.images_per_second = 39684.2;
+  summary.examples_per_second = 39684.2;
   EXPECT_EQ(RateText(summary), "39,684 images/s");
   EXPECT_EQ(RateText(*ToyRun().summary), "12.5 images/s");
   EXPECT_EQ(PlainRatio(*ToyRun().summary), "1.50x");

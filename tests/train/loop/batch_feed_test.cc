@@ -2,42 +2,31 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/data/batch_memory.h"
 #include "tests/data/fake_dataset.h"
 #include "tests/train/tiny_run.h"
 
 namespace thimble {
 namespace {
 
-struct Batch {
-  std::vector<uint8_t> images;
-  std::vector<int32_t> labels;
-  friend bool operator==(const Batch&, const Batch&) = default;
-};
-
-TensorView Images(Batch& batch) {
-  return {batch.images.data(), DType::kU8, {static_cast<int64_t>(batch.images.size())}};
-}
-TensorView Labels(Batch& batch) {
-  return {batch.labels.data(), DType::kI32, {static_cast<int64_t>(batch.labels.size())}};
+std::vector<TensorView> Views(ImageBatch& batch) {
+  return {{batch.images.data(), DType::kU8, {static_cast<int64_t>(batch.images.size())}},
+          {batch.labels.data(), DType::kI32, {static_cast<int64_t>(batch.labels.size())}}};
 }
 
-Batch Empty(const BatchSource& source, int64_t step) {
-  const int64_t count = source.CountAt(step);
-  return {std::vector<uint8_t>(static_cast<size_t>(count * source.image_bytes())),
-          std::vector<int32_t>(static_cast<size_t>(count))};
-}
+constexpr BatchShape kFour = {4};
 
 // What the feed gives for steps [first, end).
-std::vector<Batch> Feed(const BatchSource& source, int64_t slots, int64_t first, int64_t end) {
+std::vector<ImageBatch> Feed(const BatchSource& source, int64_t slots, int64_t first, int64_t end) {
   TrainConfig config = TinyConfig();
   config.prefetch = slots;
   const TinyRun run(config);
-  BatchFeed feed(source, *run.executor, slots, config.batch);
+  BatchFeed feed(source, *run.executor, slots, {&kFour, 1});
   EXPECT_TRUE(feed.Start(first, end).ok());
-  std::vector<Batch> batches;
+  std::vector<ImageBatch> batches;
   for (int64_t step = first; step < end; ++step) {
-    batches.push_back(Empty(source, step));
-    EXPECT_TRUE(feed.Next(step, Images(batches.back()), Labels(batches.back())).ok()) << step;
+    batches.push_back(RoomFor(source, step));
+    EXPECT_TRUE(feed.Next(step, Views(batches.back())).ok()) << step;
   }
   return batches;
 }
@@ -45,26 +34,29 @@ std::vector<Batch> Feed(const BatchSource& source, int64_t slots, int64_t first,
 TEST(BatchFeed, TheRingChangesNothing) {
   const TrainConfig config = TinyConfig();
   const ImageData data = TinyData(config);
-  const TrainBatches source(*data.train, config.batch, config.seed);
-  const std::vector<Batch> expected = Feed(source, 0, 0, 7);
+  const TrainBatches batches(*data.train, config.batch, config.seed);
+  const BatchParts source = WholeBatches(batches);
+  const std::vector<ImageBatch> expected = Feed(source, 0, 0, 7);
   EXPECT_EQ(expected[2].labels.size(), 2U);  // the last batch of the first epoch
   EXPECT_EQ(Feed(source, 1, 0, 7), expected);
   EXPECT_EQ(Feed(source, 3, 0, 7), expected);
   // From the middle, as after a resume.
-  EXPECT_EQ(Feed(source, 2, 4, 7), std::vector<Batch>(expected.begin() + 4, expected.end()));
+  EXPECT_EQ(Feed(source, 2, 4, 7), std::vector<ImageBatch>(expected.begin() + 4, expected.end()));
 }
 
 TEST(BatchFeed, NothingToDo) {
   const TrainConfig config = TinyConfig();
   const ImageData data = TinyData(config);
-  const TrainBatches source(*data.train, config.batch, config.seed);
+  const TrainBatches batches(*data.train, config.batch, config.seed);
+  const BatchParts source = WholeBatches(batches);
   EXPECT_TRUE(Feed(source, 2, 5, 5).empty());
 }
 
 TEST(BatchFeed, LeavingEarlyStopsTheReader) {
   const TinyRun run;
-  const TrainBatches source(*run.data.train, 4, 1);
-  BatchFeed feed(source, *run.executor, 2, 4);
+  const TrainBatches batches(*run.data.train, 4, 1);
+  const BatchParts source = WholeBatches(batches);
+  BatchFeed feed(source, *run.executor, 2, {&kFour, 1});
   EXPECT_TRUE(feed.Start(0, 1'000'000'000).ok());
 }
 
@@ -74,12 +66,12 @@ TEST(BatchFeed, AnErrorOfTheDataComesOut) {
   const EvalBatches source(dataset, 4);
   const TinyRun run;
   for (const int64_t slots : {0, 2}) {
-    BatchFeed feed(source, *run.executor, slots, 4);
+    BatchFeed feed(source, *run.executor, slots, {&kFour, 1});
     EXPECT_TRUE(feed.Start(0, 2).ok());
-    Batch batch = Empty(source, 0);
-    ASSERT_TRUE(feed.Next(0, Images(batch), Labels(batch)).ok());
+    ImageBatch batch = RoomFor(source, 0);
+    ASSERT_TRUE(feed.Next(0, Views(batch)).ok());
     EXPECT_EQ(batch.labels, (std::vector<int32_t>{0, 1, 2, 3}));
-    const Result<void> broken = feed.Next(1, Images(batch), Labels(batch));
+    const Result<void> broken = feed.Next(1, Views(batch));
     ASSERT_FALSE(broken.ok());
     EXPECT_EQ(broken.error().message, "broken image");
   }
@@ -87,15 +79,16 @@ TEST(BatchFeed, AnErrorOfTheDataComesOut) {
 
 TEST(BatchFeedDeathTest, StepsOutOfOrder) {
   const TinyRun run;
-  const TrainBatches source(*run.data.train, 4, 1);
-  Batch batch = Empty(source, 1);
+  const TrainBatches batches(*run.data.train, 4, 1);
+  const BatchParts source = WholeBatches(batches);
+  ImageBatch batch = RoomFor(source, 1);
   EXPECT_DEATH(
       {
-        BatchFeed feed(source, *run.executor, 2, 4);
+        BatchFeed feed(source, *run.executor, 2, {&kFour, 1});
         (void)feed.Start(0, 3);
-        (void)feed.Next(1, Images(batch), Labels(batch));
+        (void)feed.Next(1, Views(batch));
       },
-      "the batch read ahead is not that of step 1");
+      "the batch read ahead is not number 1");
 }
 
 }  // namespace

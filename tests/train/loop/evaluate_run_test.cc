@@ -3,6 +3,7 @@
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/base/json.h"
+#include "thimble/data/batches.h"
 
 namespace thimble {
 namespace {
@@ -24,12 +25,12 @@ class EvaluateRunTest : public FileFixture {
 TEST_F(EvaluateRunTest, AgreesWithTheRunThatSavedTheWeights) {
   const TinyRun run;
   SaveStart(run);
-  const auto expected = Evaluate(*run.executor, run.program, *run.data.test);
+  const auto expected = Evaluate(*run.executor, run.program, EvalBatches(*run.data.test, 4));
   const auto actual = EvaluateWeights(config_, path_, "test", BuiltinOps());
   ASSERT_TRUE(actual.ok()) << actual.error().message;
   EXPECT_EQ(actual->evaluation.loss, expected->loss);
   EXPECT_EQ(actual->evaluation.accuracy, expected->accuracy);
-  EXPECT_EQ(actual->evaluation.images, 6);
+  EXPECT_EQ(actual->evaluation.count, 6);
   const auto json = ParseJson(actual->json).value();
   EXPECT_EQ(json["accuracy"], expected->accuracy);
   EXPECT_EQ(json["loss"], expected->loss);
@@ -42,11 +43,11 @@ TEST_F(EvaluateRunTest, OtherPartsAndBatches) {
   SaveStart(TinyRun());
   const auto train = EvaluateWeights(config_, path_, "train", BuiltinOps());
   ASSERT_TRUE(train.ok()) << train.error().message;
-  EXPECT_EQ(train->evaluation.images, 10);
+  EXPECT_EQ(train->evaluation.count, 10);
   config_.validation = 3;
-  EXPECT_EQ(EvaluateWeights(config_, path_, "validation", BuiltinOps())->evaluation.images, 3);
+  EXPECT_EQ(EvaluateWeights(config_, path_, "validation", BuiltinOps())->evaluation.count, 3);
   config_.batch = 100;
-  EXPECT_EQ(EvaluateWeights(config_, path_, "test", BuiltinOps())->evaluation.images, 6);
+  EXPECT_EQ(EvaluateWeights(config_, path_, "test", BuiltinOps())->evaluation.count, 6);
 }
 
 TEST_F(EvaluateRunTest, NoValidationSet) {

@@ -48,25 +48,27 @@ TEST(Evaluate, CountsRightAnswersAndMeansTheLoss) {
   PreferClassThree(run);
   const ImageFormat& format = run.data.test->format();
   const double sum = std::exp(2.0) + 9;
-  const auto right = Evaluate(*run.executor, run.program, OneClassDataset(format, 6, 3));
+  const auto right =
+      Evaluate(*run.executor, run.program, EvalBatches(OneClassDataset(format, 6, 3), 4));
   ASSERT_TRUE(right.ok());
-  EXPECT_EQ(right->images, 6);
+  EXPECT_EQ(right->count, 6);
   EXPECT_EQ(right->accuracy, 1);
   EXPECT_NEAR(right->loss, std::log(sum) - 2, 1e-6);
-  const auto wrong = Evaluate(*run.executor, run.program, OneClassDataset(format, 6, 4));
+  const auto wrong =
+      Evaluate(*run.executor, run.program, EvalBatches(OneClassDataset(format, 6, 4), 4));
   EXPECT_EQ(wrong->accuracy, 0);
   EXPECT_NEAR(wrong->loss, std::log(sum), 1e-6);
 }
 
 TEST(Evaluate, SmallerLastBatchCountsByItsImages) {
   const TinyRun run;
-  const auto all = Evaluate(*run.executor, run.program, *run.data.test);
+  const auto all = Evaluate(*run.executor, run.program, EvalBatches(*run.data.test, 4));
   ASSERT_TRUE(all.ok());
-  EXPECT_EQ(all->images, 6);
+  EXPECT_EQ(all->count, 6);
   const double right = all->accuracy * 6;
   EXPECT_EQ(right, std::round(right));
   // Again: nothing of the first run remains.
-  const auto again = Evaluate(*run.executor, run.program, *run.data.test);
+  const auto again = Evaluate(*run.executor, run.program, EvalBatches(*run.data.test, 4));
   EXPECT_EQ(again->loss, all->loss);
   EXPECT_EQ(again->accuracy, all->accuracy);
 }
@@ -75,14 +77,14 @@ TEST(Evaluate, LeavesTheWeightsAlone) {
   const TinyRun run;
   const auto bytes = run.executor->device().arena().first(run.program.program.residents.end_bytes);
   const std::vector<std::byte> before(bytes.begin(), bytes.end());
-  ASSERT_TRUE(Evaluate(*run.executor, run.program, *run.data.test).ok());
+  ASSERT_TRUE(Evaluate(*run.executor, run.program, EvalBatches(*run.data.test, 4)).ok());
   EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), before.begin()));
 }
 
 TEST(Evaluate, AnUnreadableImageIsAnError) {
   const TinyRun run;
   const OneClassDataset dataset(run.data.test->format(), 6, 3, /*broken_index=*/5);
-  const auto result = Evaluate(*run.executor, run.program, dataset);
+  const auto result = Evaluate(*run.executor, run.program, EvalBatches(dataset, 4));
   ASSERT_FALSE(result.ok());
   EXPECT_EQ(result.error().message, "broken image");
 }
@@ -90,7 +92,8 @@ TEST(Evaluate, AnUnreadableImageIsAnError) {
 TEST(EvaluateDeathTest, ANumberOfImagesThatWasNotPlanned) {
   const TinyRun run;
   const OneClassDataset dataset(run.data.test->format(), 5, 3);
-  EXPECT_DEATH((void)Evaluate(*run.executor, run.program, dataset), "no plan 'evaluate 1'");
+  EXPECT_DEATH((void)Evaluate(*run.executor, run.program, EvalBatches(dataset, 4)),
+               "no plan 'evaluate 1'");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <set>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 
 namespace thimble {
@@ -145,7 +146,7 @@ TEST(PersistentTensors, TheLayoutIsTheSameInEveryProgram) {
   }
   const TinyRun run;
   const TrainingProgram program =
-      MakeEvaluationProgram(run.config, SpecOf(run.data), 6, BuiltinOps()).value();
+      MakeEvaluationProgram(run.config, run.program.task, DataPart::kTest, BuiltinOps()).value();
   const auto executor = Executor::Create(program.program, BuiltinOps()).value();
   for (const StoredTensor& tensor : PersistentTensors(*executor, TensorSet::kWeights)) {
     EXPECT_EQ(tensor.layout == FileLayout::kOhwiToOihw, tensor.view.shape.rank() == 4)

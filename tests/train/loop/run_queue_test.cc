@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/data/batch_memory.h"
 #include "tests/support/recording_device.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/loop/batch_feed.h"
@@ -37,15 +38,16 @@ struct BehindRun {
 // Losses of the first steps, with as many steps in flight as the device allows.
 std::vector<double> Train(const TinyRun& run, Executor& executor, int64_t slots, int64_t steps) {
   const TrainBatches batches(*run.data.train, run.config.batch, 1);
-  BatchFeed feed(batches, executor, slots, run.config.batch);
+  const BatchParts whole = WholeBatches(batches);
+  BatchFeed feed(whole, executor, slots, batches.Shapes());
   EXPECT_TRUE(feed.Start(0, steps).ok());
-  RunQueue queue(executor);
+  RunQueue queue(executor, batches.fields());
   std::vector<double> losses;
   int64_t launched = 0;
   while (std::ssize(losses) < steps) {
     for (; launched < steps && !queue.full(); ++launched) {
-      const PlanPorts& ports = queue.Begin(run.program.TrainPlan(batches.CountAt(launched)));
-      EXPECT_TRUE(feed.Next(launched, ports.images, ports.labels).ok());
+      const PlanPorts& ports = queue.Begin(run.program.TrainPlan({batches.CountAt(launched)}));
+      EXPECT_TRUE(feed.Next(launched, ports.batch).ok());
       queue.SetSamples([&](std::span<int32_t> samples) { batches.Samples(launched, samples); });
       queue.Set(ports.epoch, static_cast<int32_t>(batches.BatchAt(launched).epoch));
       queue.Set(ports.loss_weight, 1.0F);
@@ -69,9 +71,10 @@ TEST(RunQueue, RunsUnderWayChangeNothing) {
 TEST(RunQueue, EvaluatesAlike) {
   const TinyRun cpu(BehindRun::WithoutRing());
   const BehindRun behind;
-  const auto expected = Evaluate(*cpu.executor, cpu.program, *cpu.data.test);
+  const auto expected = Evaluate(*cpu.executor, cpu.program, EvalBatches(*cpu.data.test, 4));
   for (int i = 0; i < 2; ++i) {  // audited and not
-    const auto actual = Evaluate(*behind.executor, behind.run.program, *behind.run.data.test);
+    const auto actual =
+        Evaluate(*behind.executor, behind.run.program, EvalBatches(*behind.run.data.test, 4));
     EXPECT_EQ(actual->loss, expected->loss);
     EXPECT_EQ(actual->accuracy, expected->accuracy);
   }
@@ -79,15 +82,15 @@ TEST(RunQueue, EvaluatesAlike) {
 
 TEST(RunQueue, TheNextRunIsEnqueuedBeforeTheLastIsCollected) {
   const BehindRun behind;
-  RunQueue queue(*behind.executor);
+  RunQueue queue(*behind.executor, ImageFields(3072));
   EXPECT_EQ(queue.max_runs(), 2U);
-  const size_t plan = behind.run.program.EvaluatePlan(2);
+  const size_t plan = behind.run.program.EvaluatePlan({2});
   const std::vector<uint8_t> images(2 * 3072);
   const std::vector<int32_t> labels(2);
   const auto launch = [&] {
     const PlanPorts& ports = queue.Begin(plan);
-    behind.executor->Write(ports.images, std::as_bytes(std::span(images)));
-    behind.executor->Write(ports.labels, std::as_bytes(std::span(labels)));
+    behind.executor->Write(ports.batch[0], std::as_bytes(std::span(images)));
+    behind.executor->Write(ports.batch[1], std::as_bytes(std::span(labels)));
     queue.Launch();
   };
   launch();
@@ -108,16 +111,16 @@ TEST(RunQueue, TheNextRunIsEnqueuedBeforeTheLastIsCollected) {
 
 TEST(RunQueue, OnTheCpuOneAtATime) {
   const TinyRun run;
-  const RunQueue queue(*run.executor);
+  const RunQueue queue(*run.executor, ImageFields(3072));
   EXPECT_EQ(queue.max_runs(), 1U);
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(RunQueueDeathTest, TooManyOrTooFew) {
   const TinyRun run;
-  RunQueue queue(*run.executor);
+  RunQueue queue(*run.executor, ImageFields(3072));
   EXPECT_DEATH(queue.Collect(), "no run was launched");
-  const PlanPorts& ports = queue.Begin(run.program.TrainPlan(4));
+  const PlanPorts& ports = queue.Begin(run.program.TrainPlan({4}));
   EXPECT_DEATH(
       {
         for (int i = 0; i < 100; ++i) queue.Set(ports.learning_rate, 1.0F);
@@ -125,7 +128,7 @@ TEST(RunQueueDeathTest, TooManyOrTooFew) {
       "a run has more than 8 numbers");
   EXPECT_DEATH(queue.SetSamples([](std::span<int32_t>) {}), "the plan has no input for samples");
   const std::vector<int32_t> labels(4);
-  run.executor->Write(ports.labels, std::as_bytes(std::span(labels)));
+  run.executor->Write(ports.batch[1], std::as_bytes(std::span(labels)));
   queue.Launch();
   EXPECT_DEATH(queue.Begin(0), "1 runs are already in flight");
 }

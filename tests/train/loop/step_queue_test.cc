@@ -10,6 +10,7 @@
 
 #include "tests/support/recording_device.h"
 #include "tests/support/tolerance.h"
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/grad/sgd.h"
 

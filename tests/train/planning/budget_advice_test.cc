@@ -7,6 +7,7 @@
 #include <random>
 #include <sstream>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/options/options.h"
 
@@ -17,7 +18,11 @@ using testing::HasSubstr;
 
 class BudgetAdviceTest : public testing::Test {
  protected:
-  PlanSizer Sizer() const { return PlanSizer(model_, counts_, BuiltinOps()); }
+  // A test set of 30 images.
+  static TaskPtr Evaluated() {
+    return ImageTaskOf(TinyConfig(), ImageSpec{}, {.test = 30}).value();
+  }
+  PlanSizer Sizer() const { return PlanSizer(TaskOf(model_, counts_), BuiltinOps()); }
   // Planned in the same way as a run.
   int64_t ArenaOf(const TrainConfig& config) const {
     EXPECT_TRUE(CheckConfig(config).ok()) << CheckConfig(config).error().message;
@@ -156,9 +161,9 @@ TEST_F(BudgetAdviceTest, SaysWhereNothingFits) {
 TEST_F(BudgetAdviceTest, TrainingThatDoesNotFitIsRefusedWithAdvice) {
   const auto planned = MakeTrainingProgram(config_, model_, counts_, BuiltinOps()).value();
   config_.budget_bytes = ArenaOf(config_);
-  EXPECT_TRUE(CheckTrainingBudget(config_, planned, counts_, BuiltinOps()).ok());
+  EXPECT_TRUE(CheckTrainingBudget(config_, planned, BuiltinOps()).ok());
   --config_.budget_bytes;
-  const auto refused = CheckTrainingBudget(config_, planned, counts_, BuiltinOps());
+  const auto refused = CheckTrainingBudget(config_, planned, BuiltinOps());
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kDoesNotFit);
   for (const char* option : {"would fit: --batch 3 (", "--microbatch 3 (", "--recompute optimal (",
@@ -173,21 +178,25 @@ TEST_F(BudgetAdviceTest, EvaluationHasAdviceOfItsOwn) {
   config_.threads = 2;
   const auto arena_of = [&](const TrainConfig& config) {
     return static_cast<int64_t>(
-        MakeEvaluationProgram(config, ImageSpec{}, 30, BuiltinOps())->program.arena_bytes);
+        MakeEvaluationProgram(config, Evaluated(), DataPart::kTest, BuiltinOps())
+            ->program.arena_bytes);
   };
-  const auto planned = MakeEvaluationProgram(config_, ImageSpec{}, 30, BuiltinOps()).value();
+  const auto planned =
+      MakeEvaluationProgram(config_, Evaluated(), DataPart::kTest, BuiltinOps()).value();
   config_.budget_bytes = arena_of(With("--batch 7"));
-  const BudgetAdvice advice = AdviseEvaluation(config_, ImageSpec{}, 30, BuiltinOps()).value();
+  const BudgetAdvice advice =
+      AdviseEvaluation(config_, Evaluated(), DataPart::kTest, BuiltinOps()).value();
   ASSERT_FALSE(advice.fitting.empty());
   EXPECT_EQ(advice.fitting[0].options, "--batch 7");
   for (const Advice& fitting : advice.fitting) {
     EXPECT_EQ(arena_of(With(fitting.options)), fitting.arena_bytes) << fitting.options;
     EXPECT_LE(fitting.arena_bytes, config_.budget_bytes);
   }
-  const auto refused = CheckEvaluationBudget(config_, planned, ImageSpec{}, 30, BuiltinOps());
+  const auto refused = CheckEvaluationBudget(config_, planned, DataPart::kTest, BuiltinOps());
   EXPECT_THAT(refused.error().message, HasSubstr("would fit: --batch 7 ("));
   config_.budget_bytes = 1000;
-  const BudgetAdvice nothing = AdviseEvaluation(config_, ImageSpec{}, 30, BuiltinOps()).value();
+  const BudgetAdvice nothing =
+      AdviseEvaluation(config_, Evaluated(), DataPart::kTest, BuiltinOps()).value();
   ASSERT_TRUE(nothing.smallest.has_value());
   EXPECT_EQ(nothing.smallest->options, "--batch 1 --threads 1 --precision fp16 --scratch 64KiB");
   EXPECT_EQ(nothing.smallest->arena_bytes, arena_of(With(nothing.smallest->options)));

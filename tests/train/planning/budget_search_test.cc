@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/program/techniques.h"
 #include "thimble/train/options/options.h"
@@ -35,7 +36,7 @@ class BudgetSearchTest : public testing::Test {
 
   TrainConfig config_;
   ImageClassifier model_ = FindModel("wrn-10-1", ImageSpec{}).value();
-  PlanSizer sizer_{model_, {}, BuiltinOps()};
+  PlanSizer sizer_{TaskOf(model_, {}), BuiltinOps()};
 };
 
 TEST_F(BudgetSearchTest, ChoosesNothingIfItFits) {
@@ -99,7 +100,8 @@ TEST_F(BudgetSearchTest, PredictedTimeDecidesWhatKeepsTheSameBits) {
     config = config_;
     config.budget_bytes = ArenaOf(config_) * 9 / 10;
     config.allow = "recompute,scratch";
-    return ChooseForBudget(config, PlanSizer(model_, {}, BuiltinOps(), OpTimes(samples, 1)));
+    return ChooseForBudget(config,
+                           PlanSizer(TaskOf(model_, {}), BuiltinOps(), OpTimes(samples, 1)));
   };
   const auto slow = choose(1, 1e-3);
   ASSERT_TRUE(slow.ok()) << slow.error().message;

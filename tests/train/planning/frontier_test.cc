@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/planning/budget_search.h"
 
@@ -14,7 +15,7 @@ TEST(Frontier, LessMemoryCostsTimeOrExactness) {
   config.threads = 1;
   config.allow = "recompute,fp16";
   const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
-  const PlanSizer sizer(model, {}, BuiltinOps());
+  const PlanSizer sizer(TaskOf(model, {}), BuiltinOps());
   const auto points = FindFrontier(config, sizer);
   ASSERT_TRUE(points.ok()) << points.error().message;
   ASSERT_GE(points->size(), 4U);

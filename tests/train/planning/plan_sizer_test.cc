@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/program/techniques.h"
 
@@ -15,7 +16,7 @@ TEST(PlanSizer, KnowsTheArenaOfTheProgram) {
   for (const int64_t microbatch : {0, 3}) {
     config.microbatch = microbatch;
     const auto program = MakeTrainingProgram(config, model, counts, BuiltinOps());
-    const auto size = PlanSizer(model, counts, BuiltinOps()).Of(config);
+    const auto size = PlanSizer(TaskOf(model, counts), BuiltinOps()).Of(config);
     ASSERT_TRUE(size.ok());
     EXPECT_EQ(size->arena_bytes, static_cast<int64_t>(program->program.arena_bytes));
     EXPECT_EQ(size->step_flops, StepCost(program->program, BuiltinOps()).step_flops);
@@ -26,7 +27,7 @@ TEST(PlanSizer, KnowsTheArenaOfTheProgram) {
 TEST(PlanSizer, KnowsWhetherThereIsAPlan) {
   TrainConfig config = TinyConfig();
   const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();
-  const PlanSizer sizer(model, {}, BuiltinOps());
+  const PlanSizer sizer(TaskOf(model, {}), BuiltinOps());
   EXPECT_TRUE(sizer.CanPlan(config));
   config.recompute = "optimal:1000";  // too small, but what it asks for is possible
   EXPECT_TRUE(sizer.CanPlan(config));
@@ -37,7 +38,7 @@ TEST(PlanSizer, KnowsWhetherThereIsAPlan) {
 
 TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
   const ImageClassifier model = FindModel("wrn-10-1", ImageSpec{}).value();
-  const PlanSizer sizer(model, {}, BuiltinOps());
+  const PlanSizer sizer(TaskOf(model, {}), BuiltinOps());
   const Lever& lever = *FindLever("microbatch");
   const auto exactness = [&](const PlanSizer& planned, int64_t batch) {
     TrainConfig config;
@@ -49,7 +50,7 @@ TEST(PlanSizer, PartsOfABatchDecideItsStatistics) {
   EXPECT_EQ(exactness(sizer, 64), "lossy: batch-norm statistics per 10 samples");
   EXPECT_EQ(exactness(sizer, 11), "lossy: batch-norm statistics per 6 samples");
   const ImageClassifier grouped = FindModel("wrn-10-1:group-norm=4", ImageSpec{}).value();
-  EXPECT_EQ(exactness(PlanSizer(grouped, {}, BuiltinOps()), 11), "equal");
+  EXPECT_EQ(exactness(PlanSizer(TaskOf(grouped, {}), BuiltinOps()), 11), "equal");
 }
 
 }  // namespace

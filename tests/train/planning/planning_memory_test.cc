@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/train/image_programs.h"
 #include "thimble/ops/builtin_ops.h"
 
 namespace thimble {
@@ -17,7 +18,7 @@ ImageClassifier PlannedModel(const std::string& name) {
 }
 
 int64_t PlanningBytesFor(const std::string& name) {
-  return PlanningBytes(PlannedModel(name), BuiltinOps());
+  return PlanningBytes(*TaskOf(PlannedModel(name), {}), BuiltinOps());
 }
 
 // What thimble plan --recompute optimal was seen to add to the process.
@@ -32,14 +33,14 @@ TEST(PlanningMemory, CoversWhatWasMeasured) {
 TEST(PlanningMemory, OfANetworkThatCannotBeBuilt) {
   ImageClassifier model = PlannedModel("wrn-10-1");
   model.body = [](NetworkBuilder&, ValueId images) { return images; };
-  EXPECT_EQ(PlanningBytes(model, BuiltinOps()), 0);
-  EXPECT_TRUE(CheckPlanningMemory(model, BuiltinOps(), ReadMemoryLimits()).ok());
+  EXPECT_EQ(PlanningBytes(*TaskOf(model, {}), BuiltinOps()), 0);
+  EXPECT_TRUE(CheckPlanningMemory(*TaskOf(model, {}), BuiltinOps(), ReadMemoryLimits()).ok());
 }
 
 TEST(PlanningMemory, TooLittleIsRefusedWithTheLimit) {
   const ImageClassifier model = PlannedModel("wrn-28-2");
   MemoryLimits limits = {{{"the control group /a", "limit 6.00 MB, 2.00 MB in use", 4'000'000}}, 0};
-  const auto refused = CheckPlanningMemory(model, BuiltinOps(), limits);
+  const auto refused = CheckPlanningMemory(*TaskOf(model, {}), BuiltinOps(), limits);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().kind, ErrorKind::kFailed);
   EXPECT_THAT(refused.error().message,
@@ -47,8 +48,8 @@ TEST(PlanningMemory, TooLittleIsRefusedWithTheLimit) {
                     HasSubstr("the control group /a allows only 4.00 MB more (limit 6.00 MB"),
                     HasSubstr("smaller model"), Not(HasSubstr("--budget"))));
   limits.limits[0].free_bytes = 12'000'000;
-  EXPECT_TRUE(CheckPlanningMemory(model, BuiltinOps(), limits).ok());
-  EXPECT_TRUE(CheckPlanningMemory(model, BuiltinOps(), {}).ok());
+  EXPECT_TRUE(CheckPlanningMemory(*TaskOf(model, {}), BuiltinOps(), limits).ok());
+  EXPECT_TRUE(CheckPlanningMemory(*TaskOf(model, {}), BuiltinOps(), {}).ok());
 }
 
 }  // namespace

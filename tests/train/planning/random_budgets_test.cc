@@ -6,6 +6,7 @@
 #include <random>
 
 #include "tests/support/property_run.h"
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/planning/budget_search.h"
@@ -88,8 +89,8 @@ void Check(RandomCase random, int& budgets) {
   TrainConfig config = random.Config();
   if (!CheckConfig(config).ok()) return;
   const ImageCounts counts{random.Between(1, 90), 0, random.Between(1, 50)};
-  config = CutToData(config, counts);
-  const PlanSizer sizer(model, counts, BuiltinOps());
+  config = CutToData(config, *TaskOf(model, counts));
+  const PlanSizer sizer(TaskOf(model, counts), BuiltinOps());
   const auto asked = sizer.Of(config);
   if (!asked.ok()) return;  // options that do not suit the network
   std::pair loss(Exactness::kSameBits, 0.0);

@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 
 namespace thimble {
@@ -20,7 +21,7 @@ class SavingsTest : public testing::Test {
     const auto program = MakeTrainingProgram(config, model_, counts_, BuiltinOps());
     return StepCost(program->program, BuiltinOps()).step_flops;
   }
-  PlanSizer Sizer() const { return PlanSizer(model_, counts_, BuiltinOps()); }
+  PlanSizer Sizer() const { return PlanSizer(TaskOf(model_, counts_), BuiltinOps()); }
   Savings Find() const { return FindSavings(config_, Sizer()).value(); }
 
   TrainConfig config_ = TinyConfig();

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/test_paths.h"
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/grad/sgd.h"
 #include "thimble/train/options/options.h"
+#include "thimble/train/task/find_task.h"
 
 namespace thimble {
 namespace {
@@ -43,14 +45,14 @@ TEST(TrainingProgram, WithoutCountsFullBatchesOnly) {
 
 TEST(TrainingProgram, FindsItsPlans) {
   const TinyRun run;
-  EXPECT_EQ(run.program.program.names[run.program.TrainPlan(2)], "train 2");
-  EXPECT_EQ(run.program.program.names[run.program.EvaluatePlan(4)], "evaluate 4");
-  EXPECT_EQ(&run.program.main_plan(), &run.program.program.plans[run.program.TrainPlan(4)]);
+  EXPECT_EQ(run.program.program.names[run.program.TrainPlan({2})], "train 2");
+  EXPECT_EQ(run.program.program.names[run.program.EvaluatePlan({4})], "evaluate 4");
+  EXPECT_EQ(&run.program.main_plan(), &run.program.program.plans[run.program.TrainPlan({4})]);
 }
 
 TEST(TrainingProgramDeathTest, AskedForAPlanThatWasNotMade) {
   const TinyRun run;
-  EXPECT_DEATH(run.program.TrainPlan(3), "no plan 'train 3'");
+  EXPECT_DEATH(run.program.TrainPlan({3}), "no plan 'train 3'");
 }
 
 TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
@@ -59,11 +61,11 @@ TEST(TrainingProgram, TheRingIsCountedAndFitsTheBatch) {
   config.prefetch = 3;
   const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   const ResidentLayout& residents = program->program.residents;
-  ASSERT_NE(residents.Find(RingImagesName(2)), nullptr);
-  EXPECT_EQ(residents.Find(RingImagesName(2))->size_bytes, 10U * 3072);
-  EXPECT_EQ(residents.Find(RingLabelsName(0))->size_bytes, 10U * 4);
-  EXPECT_EQ(residents.Find(RingImagesName(2))->category, Category::kData);
-  EXPECT_EQ(residents.Find(RingImagesName(3)), nullptr);
+  ASSERT_NE(residents.Find(RingName(2, kImagesField)), nullptr);
+  EXPECT_EQ(residents.Find(RingName(2, kImagesField))->size_bytes, 10U * 3072);
+  EXPECT_EQ(residents.Find(RingName(0, kLabelsField))->size_bytes, 10U * 4);
+  EXPECT_EQ(residents.Find(RingName(2, kImagesField))->category, Category::kData);
+  EXPECT_EQ(residents.Find(RingName(3, kImagesField)), nullptr);
 }
 
 TEST(TrainingProgram, GhostBatchNormIsATechniqueOfTraining) {
@@ -76,9 +78,9 @@ TEST(TrainingProgram, GhostBatchNormIsATechniqueOfTraining) {
     return first.exactness + ": " + first.done;
   };
   // Four samples are cut into two and two.
-  EXPECT_EQ(done(program->TrainPlan(4)), "lossy: batch-norm statistics per 2 samples");
-  EXPECT_EQ(done(program->TrainPlan(1)), "lossy: batch-norm statistics per 1 sample");
-  EXPECT_EQ(done(program->EvaluatePlan(4)), "same-bits: norms fused with the following ReLU: 7");
+  EXPECT_EQ(done(program->TrainPlan({4})), "lossy: batch-norm statistics per 2 samples");
+  EXPECT_EQ(done(program->TrainPlan({1})), "lossy: batch-norm statistics per 1 sample");
+  EXPECT_EQ(done(program->EvaluatePlan({4})), "same-bits: norms fused with the following ReLU: 7");
 }
 
 TEST(TrainingProgram, GhostBatchNormNeedsANorm) {
@@ -104,18 +106,20 @@ TEST(TrainingProgram, PlainIsWithAllPasses) {
   config.without = {"in-place", "order", "placement"};
   const auto without = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   EXPECT_GT(without->program.arena_bytes, with->program.arena_bytes);
-  EXPECT_EQ(*PlainArenaBytes(config, ImageSpec{}, {10, 0, 6}, BuiltinOps()),
-            static_cast<int64_t>(with->program.arena_bytes));
+  EXPECT_EQ(
+      *PlainArenaBytes(config, ImageTaskOf(config, ImageSpec{}, {10, 0, 6}).value(), BuiltinOps()),
+      static_cast<int64_t>(with->program.arena_bytes));
 }
 
 TEST(TrainingProgram, EvaluationAloneNeedsLess) {
   const TrainConfig config = TinyConfig();
   const auto training = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
-  const auto evaluation = MakeEvaluationProgram(config, {}, 6, BuiltinOps());
+  const auto evaluation = MakeEvaluationProgram(
+      config, ImageTaskOf(config, ImageSpec{}, {10, 0, 6}).value(), DataPart::kTest, BuiltinOps());
   ASSERT_TRUE(evaluation.ok());
   EXPECT_EQ(evaluation->program.names, (Names{"evaluate 4", "evaluate 2"}));
   EXPECT_LT(evaluation->program.arena_bytes, training->program.arena_bytes);
-  EXPECT_EQ(evaluation->program.residents.Find(RingImagesName(0)), nullptr);
+  EXPECT_EQ(evaluation->program.residents.Find(RingName(0, kImagesField)), nullptr);
   for (const Resident& resident : evaluation->program.residents.residents) {
     EXPECT_EQ(resident.category, Category::kModel) << resident.name;
   }
@@ -149,7 +153,7 @@ TEST(MakeTrainingProgramAugmented, OnlyTrainingPlansDraw) {
   config.augment = "crop-flip";
   const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   ASSERT_TRUE(program.ok()) << program.error().message;
-  EXPECT_EQ(program->augmentation, Augmentation::kCropFlip);
+  EXPECT_EQ(ImagesOf(*program).augmentation(), Augmentation::kCropFlip);
   const Program& planned = program->program;
   for (size_t i = 0; i < planned.plans.size(); ++i) {
     const bool training = planned.names[i].starts_with("train");
@@ -163,7 +167,7 @@ TEST(MakeTrainingProgramWithDropout, OnlyTrainingPlansDraw) {
   config.seed = 77;
   const auto program = MakeTrainingProgram(config, ImageSpec{}, {10, 0, 6}, BuiltinOps());
   ASSERT_TRUE(program.ok()) << program.error().message;
-  EXPECT_EQ(program->augmentation, Augmentation::kNone);
+  EXPECT_EQ(ImagesOf(*program).augmentation(), Augmentation::kNone);
   const Program& planned = program->program;
   for (size_t i = 0; i < planned.plans.size(); ++i) {
     const bool training = planned.names[i].starts_with("train");
@@ -178,36 +182,42 @@ TEST(MakeTrainingProgramWithDropout, OnlyTrainingPlansDraw) {
 // The built-in network as a file.
 std::string WideResNetFile() { return ExamplesFolder() + "/models/wrn-28-2.toml"; }
 
-TEST(DescribeData, AModelFileSaysWhatItIsFor) {
-  TrainConfig config;
-  config.model = WideResNetFile();
-  const auto data = DescribeData(config);
-  ASSERT_TRUE(data.ok()) << data.error().message;
-  EXPECT_EQ(data->images.classes, 10);
-  EXPECT_EQ(data->counts.train, 0);
-  EXPECT_EQ(data->counts.test, 0);
-  config.model = "no/such.toml";
-  EXPECT_FALSE(DescribeData(config).ok());
+Result<std::shared_ptr<const ImageTask>> DescribeImages(const TrainConfig& config) {
+  return DescribeImageTask(
+      config, [&](const ImageSpec& images) { return FindModel(config.model, images); });
 }
 
-TEST(DescribeData, GivenDataComesFirst) {
+TEST(DescribeTask, AModelFileSaysWhatItIsFor) {
+  TrainConfig config;
+  config.model = WideResNetFile();
+  const auto task = DescribeImages(config);
+  ASSERT_TRUE(task.ok()) << task.error().message;
+  EXPECT_EQ((*task)->classifier().images.classes, 10);
+  EXPECT_EQ((*task)->counts().train, 0);
+  EXPECT_EQ((*task)->counts().test, 0);
+  config.model = "no/such.toml";
+  EXPECT_FALSE(DescribeTask(config).ok());
+}
+
+TEST(DescribeTask, GivenDataComesFirst) {
   TrainConfig config;
   config.model = WideResNetFile();
   config.data = "cifar100";
   config.data_given = true;
   config.validation = 5000;
-  const auto data = DescribeData(config);
-  ASSERT_TRUE(data.ok()) << data.error().message;
-  EXPECT_EQ(data->images.classes, 100);
-  EXPECT_EQ(data->counts.train, 45000);
+  EXPECT_THAT(DescribeTask(config).error().message, testing::HasSubstr("in 100 classes"));
+  config.data = "cifar10";
+  const auto task = DescribeImages(config);
+  ASSERT_TRUE(task.ok()) << task.error().message;
+  EXPECT_EQ((*task)->counts().train, 45000);
 }
 
-TEST(DescribeData, BuiltInNetworksHaveTheDefault) {
+TEST(DescribeTask, BuiltInNetworksHaveTheDefault) {
   TrainConfig config;
-  const auto data = DescribeData(config);
-  ASSERT_TRUE(data.ok()) << data.error().message;
-  EXPECT_EQ(data->counts.train, DescribeImageData(config.data, {})->counts.train);
-  EXPECT_GT(data->counts.train, 0);
+  const auto task = DescribeImages(config);
+  ASSERT_TRUE(task.ok()) << task.error().message;
+  EXPECT_EQ((*task)->counts().train, DescribeImageData(config.data, {})->counts.train);
+  EXPECT_GT((*task)->counts().train, 0);
 }
 
 TEST(TrainingProgram, TheWideResNetAsAFileHasTheSamePlans) {
@@ -228,23 +238,28 @@ TEST(TrainingProgram, TheWideResNetAsAFileHasTheSamePlans) {
   }
 }
 
+// So many images to train on.
+TaskPtr Images(int64_t count) {
+  return ImageTaskOf(TinyConfig(), ImageSpec{}, {.train = count}).value();
+}
+
 TEST(CutToData, ABatchHasAtMostAllTrainingImages) {
   TrainConfig config = TinyConfig();
   config.batch = 50;
   config.microbatch = 45;
   config.bn_group = 44;
-  EXPECT_EQ(CutToData(config, ImageCounts{}).batch, 50);
-  EXPECT_EQ(CutToData(config, {50, 0, 5}).microbatch, 45);
-  EXPECT_EQ(CutMessage(config, {50, 0, 5}), "");
-  const TrainConfig cut = CutToData(config, {40, 0, 5});
+  EXPECT_EQ(CutToData(config, *Images(0)).batch, 50);
+  EXPECT_EQ(CutToData(config, *Images(50)).microbatch, 45);
+  EXPECT_EQ(CutMessage(config, *Images(50)), "");
+  const TrainConfig cut = CutToData(config, *Images(40));
   EXPECT_EQ(cut.batch, 40);
   EXPECT_EQ(cut.microbatch, 0);
   EXPECT_EQ(cut.bn_group, 40);
   EXPECT_TRUE(CheckConfig(cut).ok());
-  EXPECT_EQ(CutMessage(config, {40, 0, 5}),
+  EXPECT_EQ(CutMessage(config, *Images(40)),
             "--batch 50: there are only 40 training images, so the batch is 40");
   config.microbatch = 10;
-  EXPECT_EQ(CutToData(config, {40, 0, 5}).microbatch, 10);
+  EXPECT_EQ(CutToData(config, *Images(40)).microbatch, 10);
 }
 
 TEST(IsPlain, WithoutATechnique) {
@@ -311,15 +326,15 @@ TEST_F(ProgramInParts, KnowsTheRunsOfAStep) {
   EXPECT_EQ(program.part, 3);
   EXPECT_EQ(program.runs_per_step(), 4);
   EXPECT_EQ(program.program.runs_per_step, (std::vector<int64_t>{1, 2, 1, 0, 0, 0, 0}));
-  EXPECT_EQ(program.PartPlan({2, 7}), 1U);
-  EXPECT_EQ(program.UpdatePlan(3), 4U);
-  EXPECT_EQ(&program.main_plan(), &program.program.plans[program.PartPlan({3, 7})]);
+  EXPECT_EQ(program.PartPlan({2}, {7}), 1U);
+  EXPECT_EQ(program.UpdatePlan({3}), 4U);
+  EXPECT_EQ(&program.main_plan(), &program.program.plans[program.PartPlan({3}, {7})]);
 }
 
 TEST_F(ProgramInParts, TheRingHoldsAPart) {
   const TrainingProgram program = Make(7, 3, {17, 0, 5});
-  EXPECT_EQ(program.program.residents.Find(RingImagesName(0))->size_bytes, 3U * 3072);
-  EXPECT_EQ(program.program.residents.Find(RingLabelsName(0))->size_bytes, 3U * 4);
+  EXPECT_EQ(program.program.residents.Find(RingName(0, kImagesField))->size_bytes, 3U * 3072);
+  EXPECT_EQ(program.program.residents.Find(RingName(0, kLabelsField))->size_bytes, 3U * 4);
   // A last batch may have the largest part: 12 in parts of at most 8 are 6 and 6, 7 are one.
   EXPECT_EQ(Make(12, 8, {19, 0, 5}).part, 7);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/profile/profile_run.h"

@@ -18,7 +18,7 @@ TrainConfig Augmented() {
 
 template <class T>
 std::vector<T> Read(const TinyRun& run, std::string_view name) {
-  const TensorView view = run.executor->View(run.program.TrainPlan(run.program.batch), name);
+  const TensorView view = run.executor->View(run.program.TrainPlan(run.program.full), name);
   std::vector<T> numbers(static_cast<size_t>(view.shape.elements()));
   run.executor->ReadNow(view, std::as_writable_bytes(std::span(numbers)));
   return numbers;
@@ -26,8 +26,8 @@ std::vector<T> Read(const TinyRun& run, std::string_view name) {
 
 TEST(MadeBatch, FillsEveryInput) {
   const TinyRun run(Augmented());
-  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.batch));
-  run.executor->Prepare(run.program.TrainPlan(run.program.batch));
+  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.full));
+  run.executor->Prepare(run.program.TrainPlan(run.program.full));
   batch.Write();
   const auto pixels = Read<uint8_t>(run, kImagesInput);
   EXPECT_GT(std::set<uint8_t>(pixels.begin(), pixels.end()).size(), 200U);
@@ -41,9 +41,9 @@ TEST(MadeBatch, FillsWhatDropoutDrawsFrom) {
   TrainConfig config = TinyConfig();
   config.model = "wrn-10-1:dropout=0.3";
   const TinyRun run(config);
-  ASSERT_EQ(run.program.augmentation, Augmentation::kNone);
-  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.batch));
-  run.executor->Prepare(run.program.TrainPlan(run.program.batch));
+  ASSERT_EQ(ImagesOf(run.program).augmentation(), Augmentation::kNone);
+  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.full));
+  run.executor->Prepare(run.program.TrainPlan(run.program.full));
   batch.Write();
   EXPECT_THAT(Read<int32_t>(run, kSamplesInput), testing::ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Read<int32_t>(run, kEpochInput), testing::ElementsAre(1));
@@ -54,11 +54,11 @@ TEST(MadeBatch, LabelsStayBelowTheNumberOfClasses) {
   config.data = "shapes:30,6";
   config.batch = 25;
   const TinyRun run(config);
-  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.batch));
+  const MadeBatch batch(run.program, *run.executor, run.program.TrainPlan(run.program.full));
   batch.Write();
   for (const int32_t label : Read<int32_t>(run, kLabelsInput)) {
     EXPECT_GE(label, 0);
-    EXPECT_LT(label, run.program.model.images.classes);
+    EXPECT_LT(label, ImagesOf(run.program).classifier().images.classes);
   }
 }
 
@@ -103,7 +103,7 @@ TEST(MadeStep, IsOneRunWithoutParts) {
   const TinyRun run;
   const MadeStep step(run.program, *run.executor);
   EXPECT_EQ(step.num_plans(), 1U);
-  EXPECT_EQ(step.plan(0), run.program.TrainPlan(4));
+  EXPECT_EQ(step.plan(0), run.program.TrainPlan({4}));
   EXPECT_EQ(step.runs(0), 1);
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tests/support/recording_device.h"
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 
 namespace thimble {

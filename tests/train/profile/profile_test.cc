@@ -99,7 +99,7 @@ TEST(Profile, LayersTogetherAreTheCategories) {
 TEST(Profile, IsAcceptedWhereNothingDiffers) {
   EXPECT_THAT(DifferencesOf(MadeProfile()), IsEmpty());
   EXPECT_TRUE(CheckProfile(MadeProfile()).ok());
-  EXPECT_DOUBLE_EQ(MadeProfile().images_per_second(), 800);
+  EXPECT_DOUBLE_EQ(MadeProfile().examples_per_second(), 800);
 }
 
 TEST(Profile, NamesWhatDiffers) {

@@ -38,8 +38,8 @@ TEST(Metrics, EpochLineHasWhatWasEvaluated) {
   EXPECT_EQ(json["train_accuracy"], 0.25);
   EXPECT_FALSE(json.contains("test_loss"));
   EXPECT_FALSE(json.contains("validation_loss"));
-  report.test = {.loss = 1, .accuracy = 0.5, .images = 4};
-  report.validation = {.loss = 2, .accuracy = 0.75, .images = 4};
+  report.test = {.loss = 1, .accuracy = 0.5, .count = 4};
+  report.validation = {.loss = 2, .accuracy = 0.75, .count = 4};
   json = ParseJson(EpochMetrics(report, 20)).value();
   EXPECT_EQ(json["test_accuracy"], 0.5);
   EXPECT_EQ(json["validation_loss"], 2);

@@ -8,15 +8,8 @@
 namespace thimble {
 namespace {
 
-ImageClassifier Named(const std::string& file_text = "") {
-  ImageClassifier model;
-  model.name = "net";
-  model.file_text = file_text;
-  return model;
-}
-
 RunSettings Settings(const TrainConfig& config = {}, int64_t steps = 6) {
-  return SettingsOf(config, Named(), "shapes, 4 training and 2 test images", steps);
+  return SettingsOf(config, "", "shapes, 4 training and 2 test images", steps);
 }
 
 std::string Refusal(const RunSettings& saved, const RunSettings& now, bool extend = false) {
@@ -39,9 +32,9 @@ TEST(RunSettings, OnlyWhatDecidesResults) {
 }
 
 TEST(RunSettings, DataCountsByWhatIsInIt) {
-  const RunSettings saved = SettingsOf({}, Named(), "cifar10, crc64:1", 6);
+  const RunSettings saved = SettingsOf({}, "", "cifar10, crc64:1", 6);
   EXPECT_EQ(
-      Refusal(saved, SettingsOf({}, Named(), "cifar10, crc64:2", 6)),
+      Refusal(saved, SettingsOf({}, "", "cifar10, crc64:2", 6)),
       "this run was started with different settings: --data was 'cifar10, crc64:1' and is now "
       "'cifar10, crc64:2'");
 }
@@ -51,10 +44,10 @@ TEST(RunSettings, AModelFileCountsByItsText) {
   config.model = "a.toml";
   TrainConfig moved;
   moved.model = "b.toml";
-  const RunSettings saved = SettingsOf(config, Named("x = 1"), "", 6);
-  EXPECT_EQ(Refusal(saved, SettingsOf(moved, Named("x = 1"), "", 6)), "");
-  EXPECT_EQ(Refusal(saved, SettingsOf(moved, Named(SealToml("x = 1")), "", 6)), "");
-  EXPECT_NE(Refusal(saved, SettingsOf(config, Named("x = 2"), "", 6)), "");
+  const RunSettings saved = SettingsOf(config, "x = 1", "", 6);
+  EXPECT_EQ(Refusal(saved, SettingsOf(moved, "x = 1", "", 6)), "");
+  EXPECT_EQ(Refusal(saved, SettingsOf(moved, SealToml("x = 1"), "", 6)), "");
+  EXPECT_NE(Refusal(saved, SettingsOf(config, "x = 2", "", 6)), "");
 }
 
 TEST(RunSettings, ARunBecomesLongerOnlyWhenAsked) {

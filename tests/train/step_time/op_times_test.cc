@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/train/planning/training_program.h"
 

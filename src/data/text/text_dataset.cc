@@ -120,6 +120,7 @@ Result<TextData> OpenTextData(std::string_view spec, const TextDataOptions& opti
   }
   THIMBLE_ASSIGN_OR_RETURN(TextData data, kind->open(argument, options));
   data.name = kind->name;
+  data.max_sentence_tokens = options.max_sentence_tokens;
   data.identity =
       fmt::format("{} {}-{}, {} training and {} test pairs, {} and {} words{}{}", data.name,
                   data.source_language, data.target_language, data.train->size(), data.test->size(),

@@ -67,6 +67,7 @@ struct TextData {
   std::unique_ptr<TextDataset> train;
   std::unique_ptr<TextDataset> validation;  // null if the folder has none
   std::unique_ptr<TextDataset> test;
+  int32_t max_sentence_tokens = 0;  // as asked for
   // Identifies texts and dictionaries, independent of where their files are: "bitext de-en, 160239
   // training and 6750 test pairs, 8848 and 6632 words, crc64:…".
   std::string identity;

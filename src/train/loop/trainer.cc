@@ -152,9 +152,8 @@ Result<void> Trainer::Prepare() {
   THIMBLE_ASSIGN_OR_RETURN(OpenedTask opened, open_(config_));
   data_ = std::move(opened.data);
   const Task& task = *opened.task;
-  for (const std::string& text : {CutMessage(config_, task), data_->Omissions()}) {
-    if (!text.empty()) messages_.push_back(text);
-  }
+  messages_ = data_->Omissions();
+  if (std::string cut = CutMessage(config_, task); !cut.empty()) messages_.push_back(cut);
   config_ = CutToData(std::move(config_), task);
   model_name_ = task.model();
   // A model file keeps its path, which is needed to read it again.

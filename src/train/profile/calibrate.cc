@@ -1,6 +1,7 @@
 #include "thimble/train/profile/calibrate.h"
 
 #include <algorithm>
+#include <memory>
 #include <tuple>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/profile/profile_run.h"
 #include "thimble/train/task/image_task.h"
+#include "thimble/train/task/translation_task.h"
 
 namespace thimble {
 namespace {
@@ -31,10 +33,25 @@ std::vector<std::map<std::string, std::string>> KernelChoices() {
   };
 }
 
+Result<TaskPtr> TaskToMeasure(const TrainConfig& config) {
+  if (config.model == kSmallTranslator) {
+    constexpr int64_t kWords = 2000;
+    const TranslatorSpec spec{.source_words = kWords,
+                              .target_words = kWords,
+                              .width = 256,
+                              .feed_forward = 512,
+                              .heads = 4,
+                              .encoder_kernels = {15},
+                              .decoder_kernels = {15}};
+    return TaskPtr(std::make_shared<TranslationTask>(config.model, spec, nullptr, config.seed));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, FindModel(config.model, ImageSpec{}));
+  return TaskPtr(MakeImageTask(config, std::move(model), {}));
+}
+
 Result<void> Measure(const TrainConfig& config, const OpRegistry& ops, OpTimes::Samples& samples) {
   constexpr int kRepeat = 2;
-  THIMBLE_ASSIGN_OR_RETURN(ImageClassifier model, FindModel(config.model, ImageSpec{}));
-  const TaskPtr task = MakeImageTask(config, std::move(model), {});
+  THIMBLE_ASSIGN_OR_RETURN(const TaskPtr task, TaskToMeasure(config));
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram program, MakeTrainingProgram(config, task, ops));
   THIMBLE_ASSIGN_OR_RETURN(const Profile profile, RunProfile(config, program, kRepeat, ops));
   AddSamples(profile, program.program, ops, samples);
@@ -97,6 +114,12 @@ std::vector<MeasuredNetwork> NetworksToMeasure(DeviceKind device) {
       networks.back().scratch_bytes = scratch_bytes;
     }
   }
+  for (const char* precision : {"fp32", "fp16"}) {
+    for (const int64_t tokens : {500, 2000}) {
+      networks.push_back({kSmallTranslator, tokens, 0, {{"precision", precision}}});
+    }
+    networks.push_back({kSmallTranslator, 1000, 500, {{"precision", precision}}});
+  }
   return networks;
 }
 
@@ -113,6 +136,7 @@ Result<OpTimes> Calibrate(const TrainConfig& config, const std::vector<MeasuredN
     tried.microbatch = network.microbatch;
     tried.scratch_bytes = network.scratch_bytes;
     tried.levers = network.levers;
+    if (network.model == kSmallTranslator) tried.optimizer.name = "adam";
     THIMBLE_TRY(Measure(tried, ops, samples));
   }
   for (auto& [kind, of_kind] : samples) Merge(of_kind);

@@ -20,9 +20,13 @@ namespace thimble {
 void AddSamples(const Profile& profile, const Program& program, const OpRegistry& ops,
                 OpTimes::Samples& samples);
 
+// A DynamicConv network with one layer on each side, of 256 channels: its products are as efficient
+// as those of larger ones, and it needs little memory.
+inline constexpr const char* kSmallTranslator = "small translator";
+
 // A network to train for a few steps.
 struct MeasuredNetwork {
-  std::string model;
+  std::string model;  // kSmallTranslator, or a network for images
   int64_t batch = 0;
   int64_t microbatch = 0;                          // 0: the whole batch
   std::map<std::string, std::string> levers = {};  // like the next, as in TrainConfig

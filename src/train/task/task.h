@@ -68,8 +68,8 @@ class TaskData {
 
   // Identifies the data, independent of where their files are.
   virtual const std::string& identity() const = 0;
-  // A line about what was left out of the files; empty if there is nothing to say.
-  virtual std::string Omissions() const { return {}; }
+  // What was left out of the files, a line for each kind.
+  virtual std::vector<std::string> Omissions() const { return {}; }
   virtual bool Has(DataPart part) const = 0;
   // Batches of the shapes that the task gives for this size.
   virtual std::unique_ptr<TrainingSource> Training(int64_t batch) const = 0;

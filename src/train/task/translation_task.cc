@@ -62,13 +62,22 @@ class OpenedText final : public TaskData {
       : data_(std::move(data)), seed_(seed) {}
 
   const std::string& identity() const override { return data_->identity; }
-  std::string Omissions() const override {
+  std::vector<std::string> Omissions() const override {
+    std::vector<std::string> lines;
     const TextOmissions left = data_->train->omissions();
-    if (left == TextOmissions{}) return {};
-    return fmt::format(
-        "{} training pairs were left out: {} with a sentence without words, {} with "
-        "one that is too long",
-        left.empty_pairs + left.long_pairs, left.empty_pairs, left.long_pairs);
+    if (left.empty_pairs + left.long_pairs > 0) {
+      lines.push_back(fmt::format(
+          "training pairs left out: {} with an empty sentence, {} with one of more than {} tokens",
+          left.empty_pairs, left.long_pairs, data_->max_sentence_tokens));
+    }
+    for (const auto& [dataset, name] :
+         {std::pair{data_->validation.get(), "validation"}, {data_->test.get(), "test"}}) {
+      const int64_t cut = dataset == nullptr ? 0 : dataset->omissions().cut_sentences;
+      if (cut == 0) continue;
+      lines.push_back(fmt::format("sentences cut at {} tokens: {} of the {} set",
+                                  data_->max_sentence_tokens, cut, name));
+    }
+    return lines;
   }
   bool Has(DataPart part) const override { return DatasetOf(*data_, part) != nullptr; }
   std::unique_ptr<TrainingSource> Training(int64_t batch) const override {

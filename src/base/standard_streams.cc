@@ -41,10 +41,14 @@ void WriteOutput(std::string_view text) noexcept {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) NoteOutputError();
 }
 
-int FinishOutput(int exit_code) {
+bool FlushOutput() noexcept {
   errno = 0;
   if (std::fflush(stdout) != 0) NoteOutputError();
-  if (first_output_error == 0) return exit_code;
+  return first_output_error == 0;
+}
+
+int FinishOutput(int exit_code) {
+  if (FlushOutput()) return exit_code;
   if (first_output_error != EPIPE) {
     WriteMessage(fmt::format("thimble: standard output: cannot write: {}\n",
                              std::strerror(first_output_error)));

@@ -18,6 +18,9 @@ void WriteMessage(std::string_view text) noexcept;
 // Results, to standard output; buffered. FinishOutput reports failures.
 void WriteOutput(std::string_view text) noexcept;
 
+// Writes what is in the buffer. Returns whether all output so far could be written.
+bool FlushOutput() noexcept;
+
 // Flushes the buffer. Returns `exit_code`, but 1 in place of 0 if any output was lost, with a
 // message. A reader that closed its end (`| head -1`) causes no message.
 int FinishOutput(int exit_code);

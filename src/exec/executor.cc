@@ -115,7 +115,9 @@ Executor::Executor(std::unique_ptr<Device> device, std::unique_ptr<ThreadPool> p
 
 void Executor::Prepare(size_t plan) {
   auditing_ = !audited_[plan];
-  if (auditing_) audit_.Begin(program_.plans[plan]);
+  const std::string& group = program_.groups[plan];
+  if (auditing_) audit_.Begin(program_.plans[plan], group_with_caches_ == group);
+  group_with_caches_ = group;
   audited_[plan] = true;
   prepared_ = plan;
 }

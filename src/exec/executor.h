@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -108,6 +109,7 @@ class Executor {
   std::vector<bool> audited_;       // by plan
   bool auditing_ = false;           // for the run prepared last
   std::optional<size_t> prepared_;  // the plan that may run now
+  std::string group_with_caches_;   // of the plan that ran last
   AllocationCounts allocations_;
   int64_t device_allocations_ = 0;
 };

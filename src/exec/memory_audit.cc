@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "thimble/base/byte_size.h"
 
@@ -54,6 +55,11 @@ std::vector<Range> Complement(std::vector<Range> covered, size_t size) {
   return gaps;
 }
 
+// The residents that only the group of this plan has.
+std::span<const Resident> CachesOf(const Plan& plan, const ResidentLayout& of_all_plans) {
+  return std::span(plan.residents.residents).subspan(of_all_plans.residents.size());
+}
+
 }  // namespace
 
 MemoryAudit::MemoryAudit(Device& device, const ResidentLayout& residents)
@@ -69,10 +75,11 @@ void MemoryAudit::NotePeak(size_t end_bytes) {
   measured_peak_bytes_ = std::max(measured_peak_bytes_, end_bytes);
 }
 
-void MemoryAudit::Begin(const Plan& plan) {
+void MemoryAudit::Begin(const Plan& plan, bool keeps_caches) {
   plan_ = &plan;
   measured_buffers_.assign(plan.placements.size(), 0);
-  device_.Paint(residents_.end_bytes, device_.arena().size());
+  device_.Paint(keeps_caches ? plan.residents.end_bytes : residents_.end_bytes,
+                device_.arena().size());
 }
 
 void MemoryAudit::BeforeStep(size_t step) {
@@ -111,6 +118,10 @@ void MemoryAudit::AfterStep(size_t step) {
 
 void MemoryAudit::End() {
   std::vector<Range> alive = {{0, residents_.end_bytes}};
+  for (const Resident& cache : CachesOf(*plan_, residents_)) {
+    MeasureResident(cache);
+    alive.push_back({cache.offset, cache.offset + cache.size_bytes});
+  }
   std::vector<const Placement*> placements;
   for (const Placement& placement : plan_->placements) {
     placements.push_back(&placement);
@@ -129,17 +140,20 @@ void MemoryAudit::End() {
   plan_ = nullptr;
 }
 
+size_t MemoryAudit::MeasureResident(const Resident& resident) {
+  const size_t end = RoundUp(resident.offset + resident.size_bytes, kArenaAlignment);
+  const size_t used = device_.UsedBytes(resident.offset, end);
+  NotePeak(resident.offset + used);
+  if (used != resident.size_bytes) {
+    Report(fmt::format("resident '{}' at offset {} has {} bytes planned, {} found in use",
+                       resident.name, resident.offset, resident.size_bytes, used));
+  }
+  return used;
+}
+
 void MemoryAudit::MeasureResidents() {
   for (size_t index = 0; index < residents_.residents.size(); ++index) {
-    const Resident& resident = residents_.residents[index];
-    const size_t end = RoundUp(resident.offset + resident.size_bytes, kArenaAlignment);
-    const size_t used = device_.UsedBytes(resident.offset, end);
-    measured_residents_[index] = used;
-    NotePeak(resident.offset + used);
-    if (used != resident.size_bytes) {
-      Report(fmt::format("resident '{}' at offset {} has {} bytes planned, {} found in use",
-                         resident.name, resident.offset, resident.size_bytes, used));
-    }
+    measured_residents_[index] = MeasureResident(residents_.residents[index]);
   }
 }
 
@@ -151,6 +165,9 @@ void MemoryAudit::ScanArena(const std::vector<Plan>& plans) {
     owned.push_back({resident.offset, resident.offset + resident.size_bytes});
   }
   for (const Plan& plan : plans) {
+    for (const Resident& cache : CachesOf(plan, residents_)) {
+      owned.push_back({cache.offset, cache.offset + cache.size_bytes});
+    }
     for (const Placement& placement : plan.placements) {
       owned.push_back({placement.offset, placement.offset + placement.size_bytes});
       placements.push_back(&placement);

@@ -27,8 +27,9 @@ class MemoryAudit {
   // Paints the whole arena. The device must outlive the audit.
   MemoryAudit(Device& device, const ResidentLayout& residents);
 
-  // Paints everything except the residents; call before the inputs of the run are written.
-  void Begin(const Plan& plan);
+  // Paints everything except the residents; call before the inputs of the run are written. If an
+  // earlier run of the same group has filled the caches of this plan, they are kept, too.
+  void Begin(const Plan& plan, bool keeps_caches = false);
   void BeforeStep(size_t step);
   void AfterStep(size_t step);
   void End();
@@ -50,6 +51,8 @@ class MemoryAudit {
 
  private:
   void Measure(size_t buffer);
+  // Notes the peak, and reports a resident that is not in use to its end. Returns the bytes in use.
+  size_t MeasureResident(const Resident& resident);
   void MeasureResidents();
   void Report(std::string fault);
   void NotePeak(size_t end_bytes);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace thimble {
 namespace {
 
@@ -89,11 +91,14 @@ Result<void> AppendUpdateNode(Graph& graph, const OpRegistry& ops, NodeSpec spec
 
 Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                                 const std::vector<ValueId>& carried) {
-  for (ValueId value : carried) {
-    spec.output_names.push_back(graph.value(FirstVersion(graph, value)).name + ".next");
+  spec.output_names.resize(std::max(spec.output_names.size(), carried.size()));
+  for (size_t i = 0; i < carried.size(); ++i) {
+    if (!carried[i].valid()) continue;
+    spec.output_names[i] = graph.value(FirstVersion(graph, carried[i])).name + ".next";
   }
   THIMBLE_ASSIGN_OR_RETURN(std::vector<ValueId> outputs, AppendNode(graph, ops, std::move(spec)));
   for (size_t i = 0; i < carried.size(); ++i) {
+    if (!carried[i].valid()) continue;
     graph.values[outputs[i].index()].role = graph.value(carried[i]).role;
     graph.values[outputs[i].index()].packed = graph.value(carried[i]).packed;
     graph.carries.push_back({carried[i], outputs[i]});

@@ -28,7 +28,8 @@ Result<std::vector<ValueId>> AppendNode(Graph& graph, const OpRegistry& ops, Nod
 
 // Appends a node whose output i is the next version of carried[i], and records the carries. A
 // carried value is persistent, or the last version of a persistent value (LastVersion). Versions
-// are named after the first: "pool.next", "pool.next.2", ….
+// are named after the first: "pool.next", "pool.next.2", …. Outputs without a carried value (an
+// invalid id, or beyond the end of `carried`) are like those of AppendNode.
 Result<void> AppendCarryingNode(Graph& graph, const OpRegistry& ops, NodeSpec spec,
                                 const std::vector<ValueId>& carried);
 // The same for a node of the update phase.

@@ -39,6 +39,8 @@ std::string_view Name(Role role) {
       return "state";
     case Role::kAccumulator:
       return "accumulator";
+    case Role::kCache:
+      return "cache";
   }
   return "?";
 }

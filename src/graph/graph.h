@@ -46,13 +46,16 @@ enum class Role {
   kState,       // optimizer state: momentum, moments
   // Sums over the parts of a batch. They live from part to part and are not needed between steps.
   kAccumulator,
+  // What runs of a group of plans (Program) hand to each other: keys and values of a translation.
+  // Only plans of the group have memory for it, and no file holds it.
+  kCache,
 };
 std::string_view Name(Role role);
 
 // Lives from run to run.
 constexpr bool IsPersistent(Role role) {
   return role == Role::kParameter || role == Role::kStatistic || role == Role::kState ||
-         role == Role::kAccumulator;
+         role == Role::kAccumulator || role == Role::kCache;
 }
 
 enum class Phase { kForward, kBackward, kUpdate };

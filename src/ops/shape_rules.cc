@@ -24,6 +24,25 @@ Result<void> RequireAtLeast(std::string_view attribute, int64_t actual, int64_t 
   return BadInput(fmt::format("{} is {}, expected at least {}", attribute, actual, least));
 }
 
+Result<void> RequireProjection(const Shape& x, const Shape& w) {
+  THIMBLE_TRY(RequireRank("w", w, 2, "(V, C)"));
+  THIMBLE_TRY(RequireShape("w", w, Shape{w[0], x[2]}));
+  THIMBLE_TRY(RequireAtLeast("vocabulary", w[0], 1));
+  return RequireAtLeast("number of channels", w[1], 1);
+}
+
+Result<void> RequireTapLogits(const Shape& x, const Shape& logits, int64_t heads) {
+  THIMBLE_TRY(RequireAtLeast("heads", heads, 1));
+  if (x[2] % heads != 0) {
+    return BadInput(fmt::format("{} channels cannot be divided among {} heads", x[2], heads));
+  }
+  THIMBLE_TRY(RequireShape("logits", logits, Shape{x[0], x[1], logits[2]}));
+  if (logits[2] > 0 && logits[2] % heads == 0) return {};
+  return BadInput(
+      fmt::format("'logits' has shape {}, expected one or more taps for each of {} heads",
+                  ToString(logits), heads));
+}
+
 ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs) {
   return
       [inputs = std::move(inputs), num_outputs](const OpCall& call) -> Result<std::vector<Shape>> {

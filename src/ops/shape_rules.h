@@ -19,6 +19,12 @@ Result<void> RequireRank(std::string_view port, const Shape& actual, size_t rank
 // Fails with "kernel is 0, expected at least 1".
 Result<void> RequireAtLeast(std::string_view attribute, int64_t actual, int64_t least);
 
+// The factors of the logits of words: x (B, T, C), which has three dimensions, and w (V, C).
+Result<void> RequireProjection(const Shape& x, const Shape& w);
+// The logits of a dynamic convolution's taps, (B, T, heads * K), that belong to x (B, T, C), whose
+// channels the heads share equally. Requires that both have three dimensions.
+Result<void> RequireTapLogits(const Shape& x, const Shape& logits, int64_t heads);
+
 // Shape rule: all inputs, named in order, and all outputs have the same shape.
 ShapeFunction AllSameShape(std::vector<std::string> inputs, size_t num_outputs = 1);
 

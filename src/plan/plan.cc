@@ -33,6 +33,7 @@ Category CategoryOf(const Graph& graph, ValueId id) {
     case Role::kInput:
       return Category::kData;
     case Role::kActivation:
+    case Role::kCache:
       return Category::kActivations;
     case Role::kGradient: {
       const bool of_parameter =

@@ -1,4 +1,12 @@
 // Program: all plans of a run (each batch shape, training and evaluation) inside one arena.
+//
+// Plans of a group run one after the other and hand caches (Role::kCache) to each other. These are
+// placed above the residents, in plans of the group only: to all others, and to other groups, the
+// same bytes are free. So they are lost when a plan outside the group runs.
+//
+//   | weights, optimizer | caches of group A | plans of A                       |
+//   | weights, optimizer | caches of B | plans of B              |
+//   | weights, optimizer | training                                            |
 #pragma once
 
 #include <string>
@@ -17,6 +25,7 @@ struct NamedGraph {
   Graph graph = {};
   int64_t runs_per_step = 0;                     // see Program
   std::vector<TechniqueRecord> techniques = {};  // applied to the graph
+  std::string group = {};                        // whose caches it uses; empty: it has none
 };
 
 struct Program {
@@ -25,8 +34,9 @@ struct Program {
   // By plan: how often it runs in a training step with a full batch; 0 for evaluation and smaller
   // batches.
   std::vector<int64_t> runs_per_step;
-  ResidentLayout residents;
-  size_t arena_bytes = 0;  // of the largest plan
+  std::vector<std::string> groups;  // by plan, see NamedGraph
+  ResidentLayout residents;         // of all plans; those of a group also have its caches
+  size_t arena_bytes = 0;           // of the largest plan
 
   const Plan* Find(std::string_view name) const;
 };
@@ -36,5 +46,17 @@ struct Program {
 // plan.
 Result<Program> PlanProgram(const std::vector<NamedGraph>& graphs, const OpRegistry& ops,
                             const std::vector<Resident>& extra, const PlanOptions& options);
+
+// Places the persistent values of all graphs and the extra residents.
+Result<ResidentLayout> LayOutResidents(const std::vector<NamedGraph>& graphs,
+                                       const std::vector<Resident>& extra = {});
+
+// Plans more graphs for a program, whose residents must include their persistent values, and adds
+// them.
+Result<void> AddToProgram(Program& program, const std::vector<NamedGraph>& graphs,
+                          const OpRegistry& ops, const PlanOptions& options);
+
+// Adds the plans of another program, which must have the same residents.
+void Append(Program& program, Program more);
 
 }  // namespace thimble

@@ -49,6 +49,13 @@ class GraphMaker {
       graph.name = EvaluateName(shape);
       result_.graphs.push_back(std::move(graph));
     }
+    for (const NamedGraph& other : spec_.others) {
+      THIMBLE_ASSIGN_OR_RETURN(NamedGraph graph,
+                               Changed({.graph = other.graph, .samples = 0, .training = false}));
+      graph.name = other.name;
+      graph.group = other.group;
+      result_.graphs.push_back(std::move(graph));
+    }
     for (const Asked& asked : asked_) {
       THIMBLE_ASSIGN_OR_RETURN(
           const std::string done,
@@ -77,13 +84,17 @@ class GraphMaker {
   Result<NamedGraph> Forward(const BatchShape& shape, bool training) const {
     ForwardGraph forward{.samples = shape.samples, .training = training};
     THIMBLE_ASSIGN_OR_RETURN(forward.graph, forward_(shape, training));
+    return Changed(std::move(forward));
+  }
+
+  Result<NamedGraph> Changed(ForwardGraph forward) const {
     NamedGraph named;
     for (const Asked& asked : asked_) {
       THIMBLE_ASSIGN_OR_RETURN(std::string done,
                                asked.technique->ChangeForward(asked.value, ops_, forward));
       if (!done.empty()) named.techniques.push_back(RecordOf(*asked.technique, std::move(done)));
     }
-    if (training) {
+    if (forward.training) {
       named.techniques.insert(named.techniques.end(), update_records_.begin(),
                               update_records_.end());
     }

@@ -32,6 +32,9 @@ struct ProgramSpec {
   BatchShapes evaluate = {};
   UpdateSpec update = {};
   TechniqueRequest techniques = {};
+  // More forward graphs, with names and groups, to which the techniques are applied as to those of
+  // evaluation.
+  std::vector<NamedGraph> others = {};
 };
 
 // Makes the forward graph of a task for a batch, for training or for evaluation. Its output

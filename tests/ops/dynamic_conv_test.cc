@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "tests/ops/sentences.h"
+#include "tests/ops/tap_weights.h"
 #include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
@@ -127,17 +128,6 @@ OpCase Random_dynamic_conv_grad(CaseDraw& draw) {
 }
 
 namespace {
-
-// Logits whose softmax is these weights, which add up to 1.
-Floats LogitsOf(Floats weights) {
-  for (float& weight : weights) weight = std::log(weight);
-  return weights;
-}
-
-void ExpectFloats(const Floats& actual, const Floats& expected) {
-  ASSERT_EQ(actual.size(), expected.size());
-  for (size_t i = 0; i < actual.size(); ++i) EXPECT_FLOAT_EQ(actual[i], expected[i]) << i;
-}
 
 TEST(DynamicConv, CentredTapsReachBothSides) {
   const auto op_case = DynamicConvCase({.positions = 3, .taps = 3, .lengths = {3}});

@@ -30,6 +30,11 @@ OpCase EmbeddingCase(const Shape& tokens, const Shape& table, const Attributes& 
           .cancelled_size = has_positions ? 1.0 : 0.0};
 }
 
+OpCase WithAdvance(OpCase op_case, int64_t advance) {
+  op_case.attributes.Set("advance", advance);
+  return op_case;
+}
+
 OpCase WithOffset(OpCase op_case) {
   op_case.inputs.push_back(Shape{1});
   return op_case;
@@ -73,6 +78,7 @@ std::vector<OpCase> EmbeddingCases() {
         TableSizes{{3, 4}, {6, 0}}}) {
     cases.push_back(EmbeddingCase(tokens, table, positions));
     cases.push_back(WithOffset(EmbeddingCase(tokens, table, positions)));
+    cases.push_back(WithOffset(WithAdvance(EmbeddingCase(tokens, table, positions), 0)));
     cases.push_back(EmbeddingCase(tokens, table, PlainRows(0.3)));
     cases.push_back(EmbeddingGradCase(tokens, table));
     cases.push_back(EmbeddingGradCase(tokens, table, 0));
@@ -80,6 +86,7 @@ std::vector<OpCase> EmbeddingCases() {
   OpCase padded = EmbeddingCase({5, 9}, {4, 34}, positions);
   padded.attributes.Set("padding", int64_t{3});
   cases.push_back(padded);
+  cases.push_back(WithAdvance(EmbeddingCase({2, 70}, {9, 1030}, positions), 3));
   cases.push_back(EmbeddingCase({3, 7}, {5, 19}, PlainRows()));
   cases.push_back(EmbeddingGradCase({3, 7}, {5, 19}, 4));
   cases.push_back(EmbeddingGradCase({40, 50}, {100, 150}));
@@ -94,6 +101,7 @@ OpCase Random_embedding(CaseDraw& draw) {
                                  {{"positions", int64_t{positions}},
                                   {"scale", 40 * draw.Fraction()},
                                   {"first_position", draw.Between(0, 3000)},
+                                  {"advance", draw.OneIn(2) ? 1 : draw.Between(0, 3)},
                                   {"padding", DrawPadding(draw, sizes.table)}});
   if (draw.OneIn(3)) ++op_case.integer_bound;
   return draw.OneIn(2) ? op_case : WithOffset(std::move(op_case));
@@ -157,6 +165,36 @@ TEST(Embedding, AnOffsetContinuesASentence) {
   EXPECT_EQ(last, Floats(whole.begin() + 8, whole.end()));
 }
 
+// Each token of a row has the bits that it has alone at that position.
+TEST(Embedding, WithoutAdvanceTokensAreAlternatives) {
+  const Attributes attributes = {{"first_position", int64_t{2}}, {"scale", 1.5}};
+  const OpData table{{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, {}};
+  const OpCase op_case = WithOffset(WithAdvance(EmbeddingCase({2, 2}, {3, 4}, attributes), 0));
+  const OpCase alone = WithOffset(EmbeddingCase({1, 1}, {3, 4}, attributes));
+  const std::vector<int> tokens = {1, 0, 2, 2};
+  const OpData offset = TokenIndices({30});
+  const auto outputs = RunAllKernels(op_case, {TokenIndices(tokens), table, offset});
+  for (size_t kernel = 0; kernel < outputs.size(); ++kernel) {
+    for (size_t i = 0; i < tokens.size(); ++i) {
+      const auto row = outputs[kernel][0].floats.begin() + static_cast<ptrdiff_t>(4 * i);
+      EXPECT_EQ(Floats(row, row + 4),
+                RunAllKernels(alone, {TokenIndices({tokens[i]}), table, offset})[kernel][0].floats)
+          << "kernel " << kernel << ", token " << i;
+    }
+  }
+}
+
+TEST(Embedding, TokensAreAdvanceApart) {
+  const Attributes attributes = {{"first_position", int64_t{5}}, {"advance", int64_t{3}}};
+  for (const auto& outputs : RunAllKernels(EmbeddingCase({1, 3}, {1, 2}, attributes),
+                                           {TokenIndices({0, 0, 0}), {{0, 0}, {}}})) {
+    for (size_t t = 0; t < 3; ++t) {
+      EXPECT_FLOAT_EQ(outputs[0].floats[2 * t],
+                      static_cast<float>(std::sin(5 + 3 * static_cast<double>(t))));
+    }
+  }
+}
+
 TEST(Embedding, PaddingIsZeroAndWrongTokensAreNan) {
   OpCase op_case = EmbeddingCase({1, 4}, {2, 2}, {{"padding", int64_t{1}}});
   for (const auto& outputs :
@@ -193,6 +231,7 @@ TEST(Embedding, ScratchIsSmallBesideTheTensors) {
   const std::pair<OpCase, size_t> most_bytes[] = {
       {EmbeddingCase({160, 25}, table, {}), size_t{25 * 512 * 4}},
       {EmbeddingCase({1, 4000}, table, {}), size_t{128 << 10}},
+      {EmbeddingCase({1, 4000}, table, {{"advance", int64_t{0}}}), size_t{512 * 4}},
       {EmbeddingCase({160, 25}, table, PlainRows()), size_t{0}},
       {EmbeddingGradCase({160, 25}, table), size_t{(8848 + 4000) * 4}}};
   for (const auto& [op_case, bytes] : most_bytes) {
@@ -218,6 +257,8 @@ TEST(Embedding, RejectsWrongShapes) {
     EXPECT_THAT(ShapeError(EmbeddingCase({2, 2}, {3, 4}, {{"padding", padding}})),
                 HasSubstr("expected a token below 3 or -1"));
   }
+  EXPECT_THAT(ShapeError(EmbeddingCase({2, 2}, {3, 4}, {{"advance", int64_t{-1}}})),
+              HasSubstr("advance is -1, expected at least 0"));
 }
 
 TEST(EmbeddingGrad, RejectsWrongShapes) {

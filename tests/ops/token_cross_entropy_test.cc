@@ -8,10 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "tests/ops/logit_numbers.h"
 #include "tests/support/case_draw.h"
 #include "tests/support/op_check.h"
-#include "tests/support/op_inputs.h"
-#include "tests/support/run_op.h"
 
 namespace thimble {
 namespace {
@@ -25,8 +24,7 @@ struct Tokens {
   int64_t words;
   int64_t padding = -1;
   double smoothing = 0.1;
-  // x and w are multiples of 1/4: logits are exact in floats, and some are equal.
-  bool coarse = false;
+  bool coarse = false;  // as in LogitNumbers
   uint64_t seed = 1;
 
   int64_t count() const { return sentences * positions; }
@@ -34,17 +32,8 @@ struct Tokens {
   Shape w() const { return {words, channels}; }
   Shape targets() const { return {sentences, positions}; }
 
-  // Of a size that makes the logits' about 1, as in a network.
-  std::vector<double> Numbers(uint32_t stream, int64_t size) const {
-    auto numbers = RandomNormals(seed, stream, static_cast<size_t>(size));
-    const double scale = std::pow(static_cast<double>(channels), -0.25);
-    for (double& number : numbers) {
-      number = coarse ? std::round(4 * number) / 4 : 1.5 * scale * number;
-    }
-    return numbers;
-  }
-  std::vector<double> X() const { return Numbers(0, count() * channels); }
-  std::vector<double> W() const { return Numbers(1, words * channels); }
+  std::vector<double> X() const { return LogitNumbers(seed, 0, count(), channels, coarse); }
+  std::vector<double> W() const { return LogitNumbers(seed, 1, words, channels, coarse); }
 
   std::vector<double> LogSums() const {
     const auto rows = X();
@@ -136,13 +125,7 @@ OpCase Random_token_cross_entropy_grad(CaseDraw& draw) { return RandomTokens(dra
 
 namespace {
 
-// Two tokens and three words: the logits are (0, log 2, log 5) and (log 5, 0, log 2).
-const float kLog2 = std::log(2.0F);
-const float kLog5 = std::log(5.0F);
-const float kLog8 = std::log(8.0F);
-const OpData kTwoUnitTokens{{1, 0, 0, 1}, {}};
-const OpData kThreeWords{{0, kLog5, kLog2, 0, kLog5, kLog2}, {}};
-
+// kTwoUnitTokens and kThreeWords.
 OpCase TwoTokens(double smoothing, int64_t padding = -1) {
   return Tokens{1, 2, 2, 3, padding, smoothing}.Forward();
 }
@@ -255,10 +238,6 @@ TEST(TokenCrossEntropy, FirstOfEqualLogitsCounts) {
   }
 }
 
-OpData TokenData(const std::vector<double>& numbers) {
-  return {{numbers.begin(), numbers.end()}, {}};
-}
-
 OpData SomeTargets(const Tokens& tokens) {
   OpData targets;
   for (int64_t i = 0; i < tokens.count(); ++i) {
@@ -277,8 +256,8 @@ void ExpectCloseGradients(const OpData& actual, const OpData& expected) {
 // Without smoothing: linear and softmax_cross_entropy with all logits in memory.
 TEST(TokenCrossEntropy, AgreesWithLinearAndSoftmaxCrossEntropy) {
   const Tokens tokens{3, 7, 20, 500, -1, 0};
-  const OpData x = TokenData(tokens.X());
-  const OpData w = TokenData(tokens.W());
+  const OpData x = FloatData(tokens.X());
+  const OpData w = FloatData(tokens.W());
   const OpData targets = SomeTargets(tokens);
   const auto fused = RunOp(tokens.Forward(), {x, w, targets});
   const OpData dloss{{0.5F}, {}};
@@ -306,24 +285,19 @@ TEST(TokenCrossEntropy, AgreesWithLinearAndSoftmaxCrossEntropy) {
       RunOp({.op = "linear_grad_weight", .inputs = {rows, logit_shape}}, {x, dlogits})[0]);
 }
 
-template <class T>
-std::vector<T> PartOfBatch(const std::vector<T>& whole, int64_t begin, int64_t end) {
-  return {whole.begin() + begin, whole.begin() + end};
-}
-
 // What belongs to a token has the same bits in any part of the batch.
 TEST(TokenCrossEntropy, TokensDoNotDependOnTheBatch) {
   for (const DType type : {DType::kF32, DType::kBF16}) {
     const Tokens whole{30, 10, 600, 300};
-    const auto x = TokenData(whole.X()).floats;
-    const OpData w = TokenData(whole.W());
+    const auto x = FloatData(whole.X()).floats;
+    const OpData w = FloatData(whole.W());
     const auto targets = SomeTargets(whole).integers;
     const auto run = [&](int64_t first, int64_t sentences) {
       Tokens part{sentences, 10, 600, 300};
       const int64_t begin = first * 10;
       const int64_t end = begin + part.count();
-      const OpData rows{PartOfBatch(x, begin * 600, end * 600), {}};
-      const OpData words{{}, PartOfBatch(targets, begin, end)};
+      const OpData rows{SliceOf(x, begin * 600, end * 600), {}};
+      const OpData words{{}, SliceOf(targets, begin, end)};
       OpCase forward = part.Forward();
       OpCase grad = part.Grad();
       forward.number_types = grad.number_types = {type};
@@ -336,16 +310,10 @@ TEST(TokenCrossEntropy, TokensDoNotDependOnTheBatch) {
       const auto [log_sums, dx] = run(first, sentences);
       const int64_t begin = first * 10;
       const int64_t end = begin + sentences * 10;
-      EXPECT_EQ(log_sums, PartOfBatch(all.first, begin, end));
-      EXPECT_EQ(dx, PartOfBatch(all.second, begin * 600, end * 600));
+      EXPECT_EQ(log_sums, SliceOf(all.first, begin, end));
+      EXPECT_EQ(dx, SliceOf(all.second, begin * 600, end * 600));
     }
   }
-}
-
-// The bytes of the best kernel's scratch.
-size_t ScratchOf(const OpCase& op_case, const KernelLimits& limits) {
-  const PreparedCase prepared(op_case);
-  return prepared.op.kernels().front().scratch_bytes(prepared.call(), limits);
 }
 
 // In the size of a translation model, whose logits would take 106 MB.

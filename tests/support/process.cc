@@ -34,8 +34,8 @@ Pipe MakePipe() {
                          const Pipe& err, const ProcessLimits& limits) {
   ::dup2(out.write, STDOUT_FILENO);
   ::dup2(err.write, STDERR_FILENO);
-  const int null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
-  ::dup2(null, STDIN_FILENO);
+  const int input = ::open(limits.input.c_str(), O_RDONLY | O_CLOEXEC);
+  ::dup2(input, STDIN_FILENO);
   if (limits.max_file_bytes > 0) {
     // If the signal is ignored, write() fails with an error, as on a full disk.
     ::signal(SIGXFSZ, SIG_IGN);

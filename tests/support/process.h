@@ -22,6 +22,8 @@ struct ProcessLimits {
   int64_t max_address_bytes = 0;
   // "NAME=value", in addition to this process's environment.
   std::vector<std::string> environment = {};
+  // Standard input; a pipe must have a writer.
+  std::string input = "/dev/null";
 };
 
 struct ProcessResult {
@@ -46,6 +48,7 @@ class Process {
   void Signal(int number) const { ::kill(pid_, number); }
   // Reads available output; false once the program has closed its outputs.
   bool Poll(std::chrono::milliseconds patience);
+  const std::string& out() const { return result_.out; }
   const std::string& err() const { return result_.err; }
   // Waits for the end.
   ProcessResult Wait();

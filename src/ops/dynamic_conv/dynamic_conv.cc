@@ -25,19 +25,9 @@ namespace {
 
 // Checks heads and causal, and that logits (B, T, H * K) fit x (B, T, C).
 Result<void> CheckTaps(const OpCall& call) {
-  const Shape& x = call.inputs[0];
   const Shape& logits = call.inputs[1];
   const int64_t heads = call.attributes.Int("heads");
-  THIMBLE_TRY(RequireAtLeast("heads", heads, 1));
-  if (x[2] % heads != 0) {
-    return BadInput(fmt::format("{} channels cannot be divided among {} heads", x[2], heads));
-  }
-  THIMBLE_TRY(RequireShape("logits", logits, Shape{x[0], x[1], logits[2]}));
-  if (logits[2] == 0 || logits[2] % heads != 0) {
-    return BadInput(
-        fmt::format("'logits' has shape {}, expected one or more taps for each of {} heads",
-                    ToString(logits), heads));
-  }
+  THIMBLE_TRY(RequireTapLogits(call.inputs[0], logits, heads));
   const int64_t taps = logits[2] / heads;
   if (call.attributes.Int("causal") == 0 && taps % 2 == 0) {
     return BadInput(

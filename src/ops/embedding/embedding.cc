@@ -1,7 +1,8 @@
 // embedding: y (B, T, C) = scale * table[token] + position(t), for tokens (B, T) and a table (V,
 // C). The fixed position of fairseq's Transformer (PositionFrequency in embedding.h) is that of
-// t + first_position, plus the optional input `offset`, for sentences that come token by token;
-// with positions=0 none is added. Rows of the token `padding` (-1: there is none) are zero, but
+// advance * t + first_position, plus the optional input `offset`, for sentences that come token by
+// token. With advance=0 all tokens of a row are alternatives for the same position; with
+// positions=0 no position is added. Rows of the token `padding` (-1: there is none) are zero, but
 // positions count them: padding belongs at the end of a sentence. A token out of range makes its
 // row NaN.
 //
@@ -49,7 +50,9 @@ struct EmbeddingReference {
     const Attributes& attributes = call.op.attributes;
     const int64_t channels = call.in_shape(1)[1];
     const int64_t offset = call.op.inputs.size() > 2 ? call.template InAs<int32_t>(2)[0] : 0;
-    const auto position = static_cast<double>(t + attributes.Int("first_position") + offset);
+    const auto first = static_cast<double>(attributes.Int("first_position") + offset);
+    const double position =
+        first + static_cast<double>(attributes.Int("advance")) * static_cast<double>(t);
     for (int64_t c = 0; c < channels; ++c) {
       y[c] = T(attributes.Float("scale")) * row[c];
       if (attributes.Int("positions") == 0) continue;
@@ -88,6 +91,7 @@ Result<std::vector<Shape>> EmbeddingShapes(const OpCall& call) {
   THIMBLE_TRY(RequireRank("table", call.inputs[1], 2, "(V, C)"));
   if (call.inputs.size() > 2) THIMBLE_TRY(RequireShape("offset", call.inputs[2], Shape{1}));
   THIMBLE_TRY(CheckPadding(call.attributes.Int("padding"), call.inputs[1][0]));
+  THIMBLE_TRY(RequireAtLeast("advance", call.attributes.Int("advance"), 0));
   const int64_t channels = call.inputs[1][1];
   if (call.attributes.Int("positions") != 0 && channels % 2 != 0) {
     return BadInput(fmt::format("{} channels, expected an even number for positions", channels));
@@ -121,6 +125,7 @@ OpDef Make_embedding() {
       .Attribute("scale", 1.0)
       .Attribute("positions", int64_t{1})
       .Attribute("first_position", int64_t{0})
+      .Attribute("advance", int64_t{1})
       .Attribute("padding", int64_t{-1})
       .ShapeRule(EmbeddingShapes)
       .Gradient([](GradientBuilder& g) {

@@ -106,7 +106,7 @@ HWY_EXPORT(SumPlaces);
 namespace {
 
 // What a call of embedding does; sentences share the vectors of positions, which are computed in
-// scratch for a block of times at once.
+// scratch for a block of times at once. Without advance all times share one vector.
 struct EmbeddingCall {
   // 128 KiB of positions: few blocks even for long sentences, and little beside their tensors.
   static constexpr size_t kPositionFloats = size_t{1} << 15;
@@ -116,23 +116,28 @@ struct EmbeddingCall {
         times(static_cast<size_t>(tokens[1])),
         words(static_cast<size_t>(table[0])),
         channels(static_cast<size_t>(table[1])),
+        advance(attributes.Int("advance")),
         has_positions(attributes.Int("positions") != 0) {}
 
   bool empty() const { return sentences * times * channels == 0; }
   // Times in a block.
   size_t times_at_once() const {
-    return std::min(times, std::max<size_t>(1, kPositionFloats / channels));
+    return advance == 0 ? times : std::min(times, std::max<size_t>(1, kPositionFloats / channels));
   }
+  // Vectors of positions for so many times, and floats from that of a time to that of the next.
+  size_t vectors(size_t block_times) const { return advance == 0 ? 1 : block_times; }
+  size_t vector_stride() const { return advance == 0 ? 0 : channels; }
 
   size_t sentences;
   size_t times;
   size_t words;
   size_t channels;
+  int64_t advance;
   bool has_positions;
 };
 
-// positions: (count, C), for consecutive positions from `first` on.
-void ComputePositions(ThreadPool& pool, double first, size_t count, size_t channels,
+// positions: (count, C), for positions from `first` on, `advance` apart.
+void ComputePositions(ThreadPool& pool, double first, double advance, size_t count, size_t channels,
                       float* positions) {
   constexpr size_t kFrequencies = 16;  // a cache line of each position
   const size_t half = channels / 2;
@@ -142,7 +147,7 @@ void ComputePositions(ThreadPool& pool, double first, size_t count, size_t chann
       const double frequency =
           PositionFrequency(static_cast<int64_t>(i), static_cast<int64_t>(channels));
       for (size_t k = 0; k < count; ++k) {
-        const double angle = (first + static_cast<double>(k)) * frequency;
+        const double angle = (first + advance * static_cast<double>(k)) * frequency;
         positions[k * channels + i] = static_cast<float>(std::sin(angle));
         positions[k * channels + half + i] = static_cast<float>(std::cos(angle));
       }
@@ -150,7 +155,7 @@ void ComputePositions(ThreadPool& pool, double first, size_t count, size_t chann
   });
 }
 
-// Times [begin, end) of all sentences. positions: (end - begin, C), or null.
+// Times [begin, end) of all sentences. positions: the vectors of these times, or null.
 void EmbedTimes(const KernelCall& call, const EmbeddingCall& sizes, size_t begin, size_t end,
                 const float* positions) {
   const auto scale = static_cast<float>(call.attributes.Float("scale"));
@@ -171,7 +176,8 @@ void EmbedTimes(const KernelCall& call, const EmbeddingCall& sizes, size_t begin
       } else if (token == padding) {
         HWY_DYNAMIC_DISPATCH(FillRow)(0, channels, y);
       } else {
-        const float* position = positions == nullptr ? nullptr : positions + time * channels;
+        const float* position =
+            positions == nullptr ? nullptr : positions + time * sizes.vector_stride();
         const ConstNumbers table = ConstNumbersOf(call.inputs[1]);
         HWY_DYNAMIC_DISPATCH(EmbedToken)
         (table + static_cast<size_t>(token) * channels, scale, position, channels, y);
@@ -197,7 +203,7 @@ void ListPlaces(std::span<const int32_t> tokens, int64_t padding, std::span<int3
 size_t EmbeddingCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
   const EmbeddingCall sizes(call.inputs[0], call.inputs[1], call.attributes);
   if (!sizes.has_positions || sizes.empty()) return 0;
-  return sizes.times_at_once() * sizes.channels * sizeof(float);
+  return sizes.vectors(sizes.times_at_once()) * sizes.channels * sizeof(float);
 }
 
 void EmbeddingCpu::Run(const KernelCall& call) {
@@ -206,11 +212,12 @@ void EmbeddingCpu::Run(const KernelCall& call) {
   if (!sizes.has_positions) return EmbedTimes(call, sizes, 0, sizes.times, nullptr);
   const int64_t offset = call.inputs.size() > 2 ? call.In<int32_t>(2)[0] : 0;
   const auto first = static_cast<double>(call.attributes.Int("first_position") + offset);
+  const auto advance = static_cast<double>(sizes.advance);
   float* positions = reinterpret_cast<float*>(call.scratch.data());
   for (size_t begin = 0; begin < sizes.times; begin += sizes.times_at_once()) {
     const size_t end = std::min(sizes.times, begin + sizes.times_at_once());
-    ComputePositions(call.pool, first + static_cast<double>(begin), end - begin, sizes.channels,
-                     positions);
+    ComputePositions(call.pool, first + advance * static_cast<double>(begin), advance,
+                     sizes.vectors(end - begin), sizes.channels, positions);
     EmbedTimes(call, sizes, begin, end, positions);
   }
 }

@@ -56,6 +56,18 @@ float RowMaximum(const float* row, size_t classes) {
   return vector_maximum > rest ? vector_maximum : rest;
 }
 
+size_t FirstInRowAbove(const float* row, size_t count, float limit) {
+  const WideTag tag;
+  const size_t lanes = hn::Lanes(tag);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto above = hn::Gt(hn::LoadU(tag, row + i), hn::Set(tag, limit));
+    if (!hn::AllFalse(tag, above)) return i + hn::FindKnownFirstTrue(tag, above);
+  }
+  while (i < count && !(row[i] > limit)) ++i;
+  return i;
+}
+
 // The sum of terms(tag, i) over the elements i of a row. Each lane sums in floats, the lanes are
 // added in doubles.
 template <class Terms>
@@ -97,6 +109,7 @@ HWY_AFTER_NAMESPACE();
 namespace thimble {
 
 HWY_EXPORT(RowMaximum);
+HWY_EXPORT(FirstInRowAbove);
 HWY_EXPORT(RowSumOfExponentials);
 HWY_EXPORT(RowSum);
 HWY_EXPORT(RowExponentials);
@@ -126,6 +139,10 @@ void ScaledExponentials(const float* row, size_t count, float shift, float facto
 
 float LargestOfRow(const float* row, size_t count) {
   return HWY_DYNAMIC_DISPATCH(RowMaximum)(row, count);
+}
+
+size_t FirstAbove(const float* row, size_t count, float limit) {
+  return HWY_DYNAMIC_DISPATCH(FirstInRowAbove)(row, count, limit);
 }
 
 double SumOfRow(const float* row, size_t count) { return HWY_DYNAMIC_DISPATCH(RowSum)(row, count); }

@@ -20,6 +20,9 @@ struct RowSoftmax {
 // The largest number that is not NaN.
 float LargestOfRow(const float* row, size_t count);
 
+// The index of the first number above `limit`; `count` if there is none.
+size_t FirstAbove(const float* row, size_t count, float limit);
+
 // Sums: each lane sums in floats, the lanes are added in doubles.
 double SumOfRow(const float* row, size_t count);
 // Of exp(number - shift).

@@ -22,11 +22,8 @@ Result<void> CheckTokens(const OpCall& call) {
   const Shape& x = call.inputs[0];
   const Shape& w = call.inputs[1];
   THIMBLE_TRY(RequireRank("x", x, 3, "(B, T, C)"));
-  THIMBLE_TRY(RequireRank("w", w, 2, "(V, C)"));
-  THIMBLE_TRY(RequireShape("w", w, Shape{w[0], x[2]}));
+  THIMBLE_TRY(RequireProjection(x, w));
   THIMBLE_TRY(RequireShape("targets", call.inputs[2], Shape{x[0], x[1]}));
-  THIMBLE_TRY(RequireAtLeast("vocabulary", w[0], 1));
-  THIMBLE_TRY(RequireAtLeast("number of channels", w[1], 1));
   const double smoothing = call.attributes.Float("smoothing");
   if (!(smoothing >= 0 && smoothing < 1)) {
     return BadInput(fmt::format("smoothing is {}, expected at least 0 and below 1", smoothing));

@@ -101,7 +101,7 @@ class TokenGradientRun {
  public:
   explicit TokenGradientRun(const KernelCall& call)
       : call_(call),
-        sizes_(call.in_shape(1), call.in_shape(2)),
+        sizes_(call.in_shape(0), call.in_shape(1)),
         smoothed_(call.attributes, call.in_shape(1)[0]),
         x_(ConstNumbersOf(call.inputs[0])),
         w_(ConstNumbersOf(call.inputs[1])),
@@ -230,7 +230,7 @@ class TokenGradientRun {
 }  // namespace
 
 size_t TokenCrossEntropyGradCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
-  const TokenSizes sizes(call.inputs[1], call.inputs[2]);
+  const TokenSizes sizes(call.inputs[0], call.inputs[1]);
   const auto threads = static_cast<size_t>(limits.threads);
   return ChooseGradientBlocks(sizes, call.output_type(0), call.output_type(1), threads,
                               threads * limits.scratch_bytes_per_thread)

@@ -1,6 +1,6 @@
-// How the kernels of token_cross_entropy divide their work. Slices of the vocabulary and chains of
-// tokens decide the order of additions, so they have fixed sizes; blocks of tokens decide only how
-// often slices are packed, and are as large as the scratch permits.
+// How the kernels of token_cross_entropy and top_words divide their work. Slices of the vocabulary
+// and chains of tokens decide the order of additions, so they have fixed sizes; blocks of tokens
+// decide only how often slices are packed, and are as large as the scratch permits.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@ inline constexpr size_t kTokensOfChain = 252;
 inline constexpr size_t kMaxTokensOfBlock = 4 * kTokensOfChain;
 
 struct TokenSizes {
-  // w (V, C), targets (B, T).
-  TokenSizes(const Shape& w, const Shape& targets)
-      : tokens(static_cast<size_t>(targets.elements())),
+  // x (B, T, C), w (V, C).
+  TokenSizes(const Shape& x, const Shape& w)
+      : tokens(static_cast<size_t>(x[0] * x[1])),
         words(static_cast<size_t>(w[0])),
         channels(static_cast<size_t>(w[1])) {}
 

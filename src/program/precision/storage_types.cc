@@ -91,6 +91,7 @@ std::optional<StoredCategory> CategoryOf(const Graph& graph, const Value& value)
     case Role::kAccumulator:
       return StoredCategory::kGradients;
     case Role::kActivation:
+    case Role::kCache:
       return StoredCategory::kActivations;
     case Role::kGradient: {
       const bool of_parameter =

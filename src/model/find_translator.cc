@@ -1,7 +1,10 @@
 // The built-in networks for translation.
 #include <fmt/format.h>
 
+#include "thimble/base/file_reader.h"
 #include "thimble/base/quote_name.h"
+#include "thimble/model/file/parse_translator.h"
+#include "thimble/model/model_file.h"
 #include "thimble/model/model_name.h"
 #include "thimble/model/translator.h"
 
@@ -30,12 +33,12 @@ Result<TranslatorSpec> FamilySpec(std::string_view family) {
                   QuoteName(family)));
 }
 
-}  // namespace
+Result<TranslatorSpec> SpecOfFile(const std::string& path) {
+  THIMBLE_ASSIGN_OR_RETURN(std::string text, ReadWholeFile(path, kMaxModelFileBytes));
+  return ParseTranslator(std::move(text), path);
+}
 
-bool IsTranslator(std::string_view name) { return FamilySpec(name.substr(0, name.find(':'))).ok(); }
-
-Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_words,
-                                      int64_t target_words) {
+Result<TranslatorSpec> SpecOfName(std::string_view name) {
   THIMBLE_ASSIGN_OR_RETURN(TranslatorSpec spec, FamilySpec(name.substr(0, name.find(':'))));
   THIMBLE_ASSIGN_OR_RETURN(
       const NameParts parsed,
@@ -47,6 +50,21 @@ Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_word
                                                 : spec.tap_dropout;
     THIMBLE_ASSIGN_OR_RETURN(rate, ParseDropoutRate(name, key, value));
   }
+  return spec;
+}
+
+}  // namespace
+
+bool IsTranslator(std::string_view name) {
+  if (!IsModelFile(name)) return FamilySpec(name.substr(0, name.find(':'))).ok();
+  const auto text = ReadWholeFile(std::string(name), kMaxModelFileBytes);
+  return text.ok() && HasTranslatorTable(*text);
+}
+
+Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_words,
+                                      int64_t target_words) {
+  THIMBLE_ASSIGN_OR_RETURN(TranslatorSpec spec,
+                           IsModelFile(name) ? SpecOfFile(std::string(name)) : SpecOfName(name));
   spec.source_words = source_words;
   spec.target_words = target_words;
   return spec;

@@ -86,6 +86,22 @@ ValueId NetworkBuilder::Parameter(const std::string& name, Shape shape, InitRule
   return Persistent(name, shape, Role::kParameter, kind, scale);
 }
 
+ValueId NetworkBuilder::Cache(const std::string& name, Shape shape) {
+  if (failed()) return {};
+  return graph_.AddValue({name, shape, DType::kF32, Role::kCache, {}, {}});
+}
+
+std::vector<ValueId> NetworkBuilder::ApplyCarrying(NodeSpec spec,
+                                                   const std::vector<ValueId>& carried) {
+  const size_t num_outputs = ops_.Get(spec.op).outputs().size();
+  if (!failed()) {
+    auto appended = AppendCarryingNode(graph_, ops_, std::move(spec), carried);
+    if (appended.ok()) return graph_.nodes.back().outputs;
+    Fail(appended.error());
+  }
+  return std::vector<ValueId>(num_outputs);
+}
+
 bool NetworkBuilder::HasRank4(std::string_view layer, ValueId x) {
   if (failed()) return false;
   if (shape(x).rank() == 4) return true;

@@ -81,6 +81,12 @@ class NetworkBuilder {
   // Adds a parameter, for use with Apply.
   ValueId Parameter(const std::string& name, Shape shape, InitRule::Kind kind, double scale);
 
+  // Adds a cache (Role::kCache), for use with ApplyCarrying.
+  ValueId Cache(const std::string& name, Shape shape);
+  // Appends an op whose output i is the next version of carried[i], unless that is invalid or
+  // missing. Returns all outputs.
+  std::vector<ValueId> ApplyCarrying(NodeSpec spec, const std::vector<ValueId>& carried);
+
   // Appends any op; returns all outputs. `num_results` of them, the first ones, become outputs of
   // the graph.
   std::vector<ValueId> ApplyWithResults(NodeSpec spec, size_t num_results);

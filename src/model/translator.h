@@ -24,6 +24,9 @@ struct TranslatorSpec {
   double attention_dropout = 0.1;
   double tap_dropout = 0.1;
   double label_smoothing = 0.1;
+  std::string text = {};  // of the model file; empty for a built-in network
+
+  friend bool operator==(const TranslatorSpec&, const TranslatorSpec&) = default;
 };
 
 // A batch: sentences, padded to the same number of positions on each side.
@@ -33,11 +36,12 @@ struct SentenceShape {
   int64_t target_positions = 0;
 };
 
-// Whether a network has a name of a translator; its options may be wrong.
+// Whether this is the name of a translator, whose options may be wrong, or a model file of one.
 bool IsTranslator(std::string_view name);
 
 // "dynamicconv-iwslt" or "dynamicconv-tiny", for dictionaries of these sizes. Options follow a
-// colon, separated by commas: "dynamicconv-tiny:dropout=0".
+// colon, separated by commas: "dynamicconv-tiny:dropout=0". A name that ends in ".toml" is a model
+// file.
 Result<TranslatorSpec> FindTranslator(std::string_view name, int64_t source_words,
                                       int64_t target_words);
 

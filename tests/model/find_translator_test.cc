@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/support/test_paths.h"
 #include "thimble/model/translator.h"
 
 namespace thimble {
@@ -29,6 +30,20 @@ TEST(FindTranslator, WrongNames) {
             "dynamicconv-tiny");
   EXPECT_FALSE(FindTranslator("dynamicconv-tiny:group-norm=8", 30, 20).ok());
   EXPECT_FALSE(FindTranslator("dynamicconv-tiny:dropout=1", 30, 20).ok());
+}
+
+TEST(FindTranslator, ModelFiles) {
+  const std::string path = ExamplesFolder() + "/models/dynamicconv-iwslt.toml";
+  EXPECT_TRUE(IsTranslator(path));
+  EXPECT_FALSE(IsTranslator(ExamplesFolder() + "/models/cnn.toml"));
+  EXPECT_FALSE(IsTranslator("nowhere.toml"));
+  const auto spec = FindTranslator(path, 30, 20);
+  ASSERT_TRUE(spec.ok()) << spec.error().message;
+  EXPECT_EQ(spec->source_words, 30);
+  TranslatorSpec expected = FindTranslator("dynamicconv-iwslt", 30, 20).value();
+  expected.text = spec->text;
+  EXPECT_EQ(*spec, expected);
+  EXPECT_FALSE(FindTranslator("nowhere.toml", 30, 20).ok());
 }
 
 }  // namespace

@@ -100,7 +100,8 @@ TEST(Translator, RefusesWhatCannotBeBuilt) {
   EXPECT_THAT(error(spec, kFewSentences), HasSubstr("64 channels cannot be divided among 5 heads"));
   spec.heads = 4;
   spec.encoder_kernels = {4};
-  EXPECT_THAT(error(spec, kFewSentences), HasSubstr("got 4 taps, expected an odd number"));
+  EXPECT_THAT(error(spec, kFewSentences),
+              HasSubstr("a kernel of 4 in the encoder, expected an odd number"));
   EXPECT_THAT(error(Spec("dynamicconv-tiny", 1, 30), kFewSentences),
               HasSubstr("dictionaries of 1 and 30 entries"));
 }

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "thimble/base/quote_name.h"
-#include "thimble/base/toml_depth.h"
-#include "thimble/base/toml_parser.h"
 #include "thimble/model/file/layer_types.h"
+#include "thimble/model/file/parse_translator.h"
+#include "thimble/model/file/toml_entries.h"
 
 namespace thimble {
 namespace {
@@ -27,28 +27,6 @@ constexpr NumberKey kClasses{"classes", 2, 1 << 16};
 // Names that a block's parameter cannot have: they are keys of every use of a block.
 constexpr std::array<std::string_view, 8> kReserved = {"type", "name",   "as",    "from",
                                                        "with", "repeat", "first", "classes"};
-
-SourcePlace PlaceOf(const toml::source_region& region) {
-  return {static_cast<int>(region.begin.line), static_cast<int>(region.begin.column)};
-}
-
-struct Entry {
-  std::string key;
-  SourcePlace place;
-  const toml::node* node;
-};
-
-// In file order, so that the first error in the file is the one reported.
-std::vector<Entry> InOrder(const toml::table& table) {
-  std::vector<Entry> entries;
-  for (const auto& [key, node] : table) {
-    entries.push_back({std::string(key.str()), PlaceOf(key.source()), &node});
-  }
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-    return std::pair(a.place.line, a.place.column) < std::pair(b.place.line, b.place.column);
-  });
-  return entries;
-}
 
 bool IsWordCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -158,6 +136,9 @@ Result<PlacedNumber> ModelParser::AsNumber(const NumberKey& key, const toml::nod
 
 Result<void> ModelParser::ParseTop(const toml::table& file) const {
   for (const Entry& entry : InOrder(file)) {
+    if (entry.key == kTranslatorTable) {
+      return At(entry.place, "[translator] describes a network for text, the data are images");
+    }
     if (entry.key != "input" && entry.key != "blocks" && entry.key != "layers") {
       return At(entry.place, fmt::format("unknown key {}; a model file has [input], [blocks.NAME] "
                                          "and [[layers]]",
@@ -384,15 +365,8 @@ Result<void> ModelParser::CheckCounter(const LayerDescription& layer) const {
 }  // namespace
 
 Result<ModelDescription> ParseModel(const std::string& text, const std::string& path) {
-  if (const int64_t line = LineOfDeepKey(text); line > 0) {
-    return BadInput(fmt::format("{}:{}: a key has more than {} parts", path, line, kMaxKeyParts));
-  }
-  const toml::parse_result parsed = toml::parse(text, path);
-  if (!parsed) {
-    return ErrorAt(path, PlaceOf(parsed.error().source()),
-                   OneLine(parsed.error().description()));  // which may quote the file
-  }
-  return ModelParser(path).Parse(parsed.table());
+  THIMBLE_ASSIGN_OR_RETURN(const toml::table file, ParseToml(text, path));
+  return ModelParser(path).Parse(file);
 }
 
 }  // namespace thimble

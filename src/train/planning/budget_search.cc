@@ -20,7 +20,7 @@ namespace thimble {
 namespace {
 
 // A step of a lever, as a place in the line of all steps.
-struct Step {
+struct LeverChange {
   const Lever* lever = nullptr;
   LeverStep step;
   Exactness exactness = Exactness::kSameBits;
@@ -41,7 +41,7 @@ bool IsSlower(const PlanSize& a, const PlanSize& b) {
   return a.step_flops > b.step_flops;
 }
 
-void Ask(const Step& step, TrainConfig& config) {
+void Ask(const LeverChange& step, TrainConfig& config) {
   LeverOffer{step.lever, step.step.value}.Ask(config);
 }
 
@@ -68,7 +68,7 @@ class BudgetSearch {
       bool is_known = false;  // whether the lever can be planned
       for (LeverStep& step : StepsOf(*lever, config_)) {
         TrainConfig with = config_;
-        Step tried{lever, std::move(step)};
+        LeverChange tried{lever, std::move(step)};
         Ask(tried, with);
         THIMBLE_ASSIGN_OR_RETURN(const std::string text, sizer_.ExactnessOf(*lever, with));
         tried.exactness = ClassIn(text);
@@ -83,25 +83,25 @@ class BudgetSearch {
             .push_back(std::move(tried));
       }
     }
-    std::ranges::stable_sort(changing_, {}, [](const Step& step) {
+    std::ranges::stable_sort(changing_, {}, [](const LeverChange& step) {
       return std::pair(step.exactness, step.step.lost_points);
     });
     return {};
   }
 
   // For the smallest arena with these steps and everything that keeps the same bits.
-  TrainConfig SmallestConfig(std::span<const Step> steps) const {
+  TrainConfig SmallestConfig(std::span<const LeverChange> steps) const {
     TrainConfig config = config_;
     config.threads = 1;
-    for (const Step& step : steps) Ask(step, config);
-    for (const Step& step : same_bits_) Ask(step, config);
+    for (const LeverChange& step : steps) Ask(step, config);
+    for (const LeverChange& step : same_bits_) Ask(step, config);
     return config;
   }
-  Result<int64_t> Smallest(std::span<const Step> steps) const {
+  Result<int64_t> Smallest(std::span<const LeverChange> steps) const {
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer_.Of(SmallestConfig(steps)));
     return size.arena_bytes;
   }
-  Result<bool> Fit(std::span<const Step> steps) const {
+  Result<bool> Fit(std::span<const LeverChange> steps) const {
     THIMBLE_ASSIGN_OR_RETURN(const int64_t bytes, Smallest(steps));
     return bytes <= config_.budget_bytes;
   }
@@ -126,15 +126,16 @@ class BudgetSearch {
   // lever counts.
   Result<void> Relax() {
     for (size_t i = chosen_.size(); i-- > 0;) {
-      std::vector<Step> fewer = chosen_;
+      std::vector<LeverChange> fewer = chosen_;
       fewer.erase(fewer.begin() + static_cast<int64_t>(i));
       THIMBLE_ASSIGN_OR_RETURN(const bool fits, Fit(fewer));
       if (fits) chosen_ = std::move(fewer);
     }
     // Steps of a lever that a later one of the same lever replaces.
     for (size_t i = chosen_.size(); i-- > 0;) {
-      const auto later = std::find_if(chosen_.begin() + static_cast<int64_t>(i) + 1, chosen_.end(),
-                                      [&](const Step& s) { return s.lever == chosen_[i].lever; });
+      const auto later =
+          std::find_if(chosen_.begin() + static_cast<int64_t>(i) + 1, chosen_.end(),
+                       [&](const LeverChange& s) { return s.lever == chosen_[i].lever; });
       if (later != chosen_.end()) chosen_.erase(chosen_.begin() + static_cast<int64_t>(i));
     }
     return {};
@@ -152,33 +153,34 @@ class BudgetSearch {
   // possible, then as few levers.
   Result<BudgetChoice> Finish() {
     BudgetChoice choice{.config = config_};
-    for (const Step& step : chosen_) Ask(step, choice.config);
-    std::vector<Step> used;
-    for (const Step& step : same_bits_) {
+    for (const LeverChange& step : chosen_) Ask(step, choice.config);
+    std::vector<LeverChange> used;
+    for (const LeverChange& step : same_bits_) {
       if (!used.empty() && used.back().lever == step.lever) used.pop_back();
       used.push_back(step);
       if (step.lever->within_bytes) {
         used.back().step.value = step.lever->within_bytes(config_.budget_bytes);
       }
     }
-    for (const Step& step : used) Ask(step, choice.config);
+    for (const LeverChange& step : used) Ask(step, choice.config);
     THIMBLE_ASSIGN_OR_RETURN(PlanSize size, FindThreads(used, choice));
     for (size_t i = used.size(); i-- > 0;) {
       THIMBLE_TRY(Ease(used[i], choice, size));
     }
-    std::erase_if(used, [](const Step& step) { return step.step.value == step.lever->plain; });
+    std::erase_if(used,
+                  [](const LeverChange& step) { return step.step.value == step.lever->plain; });
     choice.arena_bytes = size.arena_bytes;
     choice.step_seconds = size.step_seconds;
     THIMBLE_ASSIGN_OR_RETURN(choice.smallest_bytes, Smallest(chosen_));
     if (beyond_ != nullptr)
       choice.beyond = LeverOffer{beyond_->lever, beyond_->step.value}.option();
     used.insert(used.begin(), chosen_.begin(), chosen_.end());
-    for (const Step& step : used) THIMBLE_TRY(Describe(step, choice));
+    for (const LeverChange& step : used) THIMBLE_TRY(Describe(step, choice));
     return choice;
   }
 
   // Takes a lever back to its plain value or, if that is slower or does not fit, to a milder one.
-  Result<void> Ease(Step& used, BudgetChoice& choice, PlanSize& size) const {
+  Result<void> Ease(LeverChange& used, BudgetChoice& choice, PlanSize& size) const {
     const auto try_value = [&](const std::string& value, bool even_if_slower) -> Result<bool> {
       TrainConfig eased = choice.config;
       LeverOffer{used.lever, value}.Ask(eased);
@@ -191,7 +193,7 @@ class BudgetSearch {
     };
     THIMBLE_ASSIGN_OR_RETURN(const bool is_plain, try_value(used.lever->plain, false));
     if (is_plain) return {};
-    for (const Step& step : same_bits_) {
+    for (const LeverChange& step : same_bits_) {
       if (step.lever != used.lever || step.lever->within_bytes) continue;
       if (step.step.value == used.step.value) return {};
       // Arithmetic alone does not show that a milder value is faster.
@@ -208,7 +210,7 @@ class BudgetSearch {
 
   // The largest number of threads that fits; if the limit cannot be met with any, the smallest
   // arena.
-  Result<PlanSize> FindThreads(std::vector<Step>& used, BudgetChoice& choice) const {
+  Result<PlanSize> FindThreads(std::vector<LeverChange>& used, BudgetChoice& choice) const {
     const int most = Threads(choice);
     for (int threads = most; threads >= 1; --threads) {
       if (threads < most) choice.config.threads = choice.threads = threads;
@@ -216,7 +218,7 @@ class BudgetSearch {
       if (size) return *size;
     }
     for (size_t i = 0; i < used.size(); ++i) {
-      for (const Step& step : same_bits_) {
+      for (const LeverChange& step : same_bits_) {
         if (step.lever == used[i].lever) used[i] = step;
       }
       Ask(used[i], choice.config);
@@ -224,7 +226,7 @@ class BudgetSearch {
     return sizer_.Of(choice.config);
   }
 
-  Result<void> Describe(const Step& step, BudgetChoice& choice) const {
+  Result<void> Describe(const LeverChange& step, BudgetChoice& choice) const {
     const LeverOffer offer{step.lever, step.step.value};
     THIMBLE_ASSIGN_OR_RETURN(std::string exactness, sizer_.ExactnessOf(*step.lever, choice.config));
     // Compared with one thread, as in the search: then most of these plans are known.
@@ -250,10 +252,10 @@ class BudgetSearch {
 
   const TrainConfig& config_;
   const PlanSizer& sizer_;
-  std::vector<Step> same_bits_;
-  std::vector<Step> changing_;  // the line
-  std::vector<Step> chosen_;
-  const Step* beyond_ = nullptr;  // the first step of the line that was not needed
+  std::vector<LeverChange> same_bits_;
+  std::vector<LeverChange> changing_;  // the line
+  std::vector<LeverChange> chosen_;
+  const LeverChange* beyond_ = nullptr;  // the first step of the line that was not needed
 };
 
 }  // namespace

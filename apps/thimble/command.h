@@ -48,6 +48,7 @@ int Report(const Error& error);
 // Each adds its command to `app`. If the user runs that command, *exit_code is set to its result.
 void AddTrainCommand(CLI::App& app, int* exit_code);
 void AddEvalCommand(CLI::App& app, int* exit_code);
+void AddTranslateCommand(CLI::App& app, int* exit_code);
 void AddPlanCommand(CLI::App& app, int* exit_code);
 void AddProfileCommand(CLI::App& app, int* exit_code);
 void AddReportCommand(CLI::App& app, int* exit_code);

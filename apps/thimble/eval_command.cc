@@ -38,6 +38,11 @@ Result<int> RunEval(const EvalFlags& flags) {
     Print("{} {}: accuracy {:.2f} %, loss {:.4f} over {} {}; arena {} bytes\n", config.model,
           flags.part, 100 * result.evaluation.accuracy, result.evaluation.loss,
           result.evaluation.count, result.unit, result.arena_bytes);
+    if (const auto& translations = result.translations) {
+      Print("BLEU {:.2f} (sacreBLEU {:.2f}) over {} sentences, translated in {:.1f} s\n",
+            translations->bleu, translations->sacrebleu, translations->sentences,
+            translations->seconds);
+    }
   }
   return 0;
 }
@@ -57,8 +62,9 @@ void AddEvalCommand(CLI::App& app, int* exit_code) {
       ->type_name("train|validation|test")
       ->group(option_group::kWhat);
   command->add_flag("--json", flags->json, "print one JSON object");
-  flags->config.AddTo(*command, {"model", "data", "batch", "validation", "seed", "device", "math",
-                                 "threads", "simd", "precision", "scratch", "budget"});
+  flags->config.AddTo(*command,
+                      {"model", "data", "batch", "validation", "seed", "device", "math", "threads",
+                       "simd", "precision", "scratch", "budget", "beam", "length-penalty"});
   command->footer("With RUN, the defaults of these options come from its config.toml.\n");
   command->callback([flags, exit_code] {
     const auto result = RunEval(*flags);

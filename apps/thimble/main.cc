@@ -28,6 +28,7 @@ int Run(int num_words, char** words) {
   int exit_code = 0;
   AddTrainCommand(app, &exit_code);
   AddEvalCommand(app, &exit_code);
+  AddTranslateCommand(app, &exit_code);
   AddPlanCommand(app, &exit_code);
   AddProfileCommand(app, &exit_code);
   AddReportCommand(app, &exit_code);

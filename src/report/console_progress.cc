@@ -75,6 +75,7 @@ std::string Outcome(const TrainSummary& summary) {
   std::string text;
   if (summary.test_accuracy)
     text += fmt::format("test accuracy {:.2f} %, ", 100 * *summary.test_accuracy);
+  if (summary.bleu) text += fmt::format("BLEU {:.2f}, ", *summary.bleu);
   if (summary.train_loss) text += fmt::format("train loss {}, ", LossText(*summary.train_loss));
   return text;
 }
@@ -130,6 +131,7 @@ void ConsoleProgress::OnEpoch(const EpochReport& report) {
     line += fmt::format("; validation {:.2f} %", 100 * report.validation.accuracy);
   }
   if (report.evaluated) line += fmt::format("; test {:.2f} %", 100 * report.test.accuracy);
+  if (report.test.bleu) line += fmt::format(", BLEU {:.2f}", *report.test.bleu);
   Line(line + fmt::format("  ({})", Duration(report.seconds)));
 }
 

@@ -43,8 +43,9 @@ void ExpectFailure(const ProcessResult& result, const std::string& reason) {
 }
 
 TEST_F(BadInputEndToEnd, SubCommands) {
-  ExpectRefusal(
-      "", 2, "expected a command: train, eval, plan, profile, report, calibrate, models or data");
+  ExpectRefusal("", 2,
+                "expected a command: train, eval, translate, plan, profile, report, calibrate, "
+                "models or data");
   ExpectRefusal("tarin", 2, "unknown command 'tarin'; did you mean train?");
   ExpectRefusal("train plan", 2, "train: unexpected argument 'plan'");
   ExpectRefusal("--trian", 2, "unknown option --trian");

@@ -36,8 +36,8 @@ class CompletionEndToEnd : public ThimbleFixture {
 };
 
 TEST_F(CompletionEndToEnd, CommandsAndOptions) {
-  EXPECT_THAT(Offered("thimble ''"), ElementsAre("train", "eval", "plan", "profile", "report",
-                                                 "calibrate", "models", "data"));
+  EXPECT_THAT(Offered("thimble ''"), ElementsAre("train", "eval", "translate", "plan", "profile",
+                                                 "report", "calibrate", "models", "data"));
   EXPECT_THAT(Offered("thimble p"), ElementsAre("plan", "profile"));
   EXPECT_THAT(Offered("thimble --v"), ElementsAre("--version"));
   EXPECT_THAT(Offered("thimble train --m"),

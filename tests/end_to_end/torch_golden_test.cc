@@ -40,6 +40,7 @@
 #include "thimble/train/loop/initialize.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/task/image_task.h"
+#include "thimble/train/weights/tensor_layout.h"
 
 namespace thimble {
 namespace {

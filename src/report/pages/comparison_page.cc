@@ -71,7 +71,7 @@ std::vector<TableRow> MemoryRows(const Runs& runs) {
 
 std::vector<TableRow> ResultRows(const Runs& runs) {
   using Summary = TrainSummary;
-  return {
+  std::vector<TableRow> rows = {
       RowOf("steps done", runs, [](const RunRecord& run) { return CountText(StepsDone(run)); }),
       SummaryRow("time", runs,
                  [](const Summary& summary) { return DurationText(summary.seconds); }),
@@ -95,6 +95,14 @@ std::vector<TableRow> ResultRows(const Runs& runs) {
           "version", runs,
           [](const Summary& summary) { return summary.version.empty() ? "–" : summary.version; }),
   };
+  const bool translate = std::ranges::any_of(
+      runs, [](const RunRecord& run) { return run.summary && run.summary->bleu; });
+  if (translate) {
+    rows.insert(rows.end() - 1, SummaryRow("BLEU", runs, [](const Summary& summary) {
+                  return summary.bleu ? fmt::format("{:.2f}", *summary.bleu) : std::string("–");
+                }));
+  }
+  return rows;
 }
 
 // The run folder is not a setting.
@@ -142,6 +150,7 @@ std::vector<std::pair<std::string, CurveChart>> Charts(const Runs& runs) {
       {"test_loss.svg", ChartOf(runs, "test loss", &MetricsLog::test_loss, 1)},
       {"train_accuracy.svg", ChartOf(runs, "training accuracy", &MetricsLog::train_accuracy, 100)},
       {"test_accuracy.svg", ChartOf(runs, "test accuracy", &MetricsLog::test_accuracy, 100)},
+      {"bleu.svg", ChartOf(runs, "BLEU of the test set's translations", &MetricsLog::bleu, 1)},
       {"step_loss.svg", ChartOf(runs, "loss by step", &MetricsLog::loss, 1)},
       {"learning_rate.svg", ChartOf(runs, "learning rate", &MetricsLog::learning_rate, 1)},
   };

@@ -25,6 +25,7 @@ constexpr Member kEpochMembers[] = {
     {"train_accuracy", &MetricsLog::train_accuracy},
     {"test_loss", &MetricsLog::test_loss},
     {"test_accuracy", &MetricsLog::test_accuracy},
+    {"test_bleu", &MetricsLog::bleu},
     {"validation_loss", &MetricsLog::validation_loss},
     {"validation_accuracy", &MetricsLog::validation_accuracy},
 };

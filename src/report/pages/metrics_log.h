@@ -24,6 +24,7 @@ struct MetricsLog {
   std::vector<CurvePoint> train_accuracy;  // 0 to 1, like all accuracies
   std::vector<CurvePoint> test_loss;
   std::vector<CurvePoint> test_accuracy;
+  std::vector<CurvePoint> bleu;  // of translations of the test set, 0 to 100
   std::vector<CurvePoint> validation_loss;
   std::vector<CurvePoint> validation_accuracy;
   double seconds = 0;           // up to the last epoch

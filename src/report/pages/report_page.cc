@@ -183,6 +183,7 @@ std::vector<NamedChart> Charts(const MetricsLog& log) {
         {{"train", 0, InPercent(log.train_accuracy)},
          {"validation", 2, InPercent(log.validation_accuracy)},
          {"test", 1, InPercent(log.test_accuracy)}}}},
+      {"bleu.svg", {"BLEU of the test set's translations", "", {{"", 1, log.bleu}}}},
       {"learning_rate.svg", {"learning rate", "", {{"", 3, log.learning_rate}}, true}},
       {"loss_scale.svg", {"loss scale", "", {{"", 3, log.loss_scale}}}},
       {"active_weights.svg", {"active weights of each sparse layer", "", ActiveWeightCurves(log)}},

@@ -32,6 +32,13 @@ std::string MemoryText(const TrainSummary& summary) {
                             CountText(summary.measured_peak_bytes));
 }
 
+std::string OutcomeText(const TrainSummary& summary) {
+  if (!summary.test_accuracy) return "Not evaluated yet";
+  const std::string accuracy = Percent(*summary.test_accuracy);
+  if (!summary.bleu) return "Test accuracy " + accuracy;
+  return fmt::format("BLEU {:.2f}, test accuracy {}", *summary.bleu, accuracy);
+}
+
 }  // namespace
 
 std::string RunName(const std::string& folder) {
@@ -68,10 +75,8 @@ std::string ResultText(const RunRecord& run) {
   }
   const TrainSummary& summary = *run.summary;
   std::string text = MemoryText(summary);
-  text += fmt::format(" {} after {} steps, {}.",
-                      summary.test_accuracy ? "Test accuracy " + Percent(*summary.test_accuracy)
-                                            : std::string("Not evaluated yet"),
-                      CountText(summary.steps), RateText(summary));
+  text += fmt::format(" {} after {} steps, {}.", OutcomeText(summary), CountText(summary.steps),
+                      RateText(summary));
   if (StepsDone(run) > summary.steps) {
     text += fmt::format(" The run continued after that: its metrics reach step {}.",
                         CountText(StepsDone(run)));

@@ -4,6 +4,7 @@
 
 #include "thimble/train/loop/batch_feed.h"
 #include "thimble/train/loop/run_queue.h"
+#include "thimble/train/translate/measure_bleu.h"
 
 namespace thimble {
 namespace {
@@ -39,6 +40,17 @@ Result<Evaluation> Evaluate(Executor& executor, const TrainingProgram& program,
   result.loss = loss_sum / static_cast<double>(result.count);
   result.accuracy = static_cast<double>(correct) / static_cast<double>(result.count);
   return result;
+}
+
+Result<void> TranslateTest(Executor& executor, const TrainingProgram& program, const TaskData& data,
+                           const TrainConfig& config, bool is_last, EpochReport& report) {
+  const bool due = is_last || (config.bleu_every > 0 && report.epoch % config.bleu_every == 0);
+  if (!program.decoding || !due) return {};
+  THIMBLE_ASSIGN_OR_RETURN(const TranslationScore score,
+                           MeasureBleu(executor, *program.decoding, SearchOptionsOf(config),
+                                       *data.Sentences(DataPart::kTest)));
+  report.test.bleu = score.bleu;
+  return {};
 }
 
 Result<void> EvaluateParts(Executor& executor, const TrainingProgram& program, const TaskData& data,

@@ -14,6 +14,11 @@ namespace thimble {
 Result<Evaluation> Evaluate(Executor& executor, const TrainingProgram& program,
                             const EvaluationSource& batches);
 
+// Translates the test set and sets report.test.bleu, if answers are sentences and the BLEU of this
+// epoch is wanted (--bleu-every). `is_last`: the run ends with this epoch.
+Result<void> TranslateTest(Executor& executor, const TrainingProgram& program, const TaskData& data,
+                           const TrainConfig& config, bool is_last, EpochReport& report);
+
 // Evaluates the test data and, if there are any, the validation data.
 Result<void> EvaluateParts(Executor& executor, const TrainingProgram& program, const TaskData& data,
                            EpochReport& report);

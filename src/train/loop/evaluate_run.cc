@@ -5,12 +5,12 @@
 #include "thimble/base/json.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/program/techniques.h"
-#include "thimble/train/loop/initialize.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/options/usual_settings.h"
 #include "thimble/train/planning/budget_advice.h"
 #include "thimble/train/planning/training_program.h"
 #include "thimble/train/task/find_task.h"
+#include "thimble/train/weights/program_tensors.h"
 
 namespace thimble {
 
@@ -42,17 +42,27 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   EvaluationRun run;
   const auto batches = opened.data->Evaluation(data_part, config.batch);
   THIMBLE_ASSIGN_OR_RETURN(run.evaluation, Evaluate(*executor, program, *batches));
+  if (program.decoding) {
+    THIMBLE_ASSIGN_OR_RETURN(run.translations,
+                             MeasureBleu(*executor, *program.decoding, SearchOptionsOf(config),
+                                         *opened.data->Sentences(data_part)));
+  }
   run.unit = opened.task->unit();
   run.arena_bytes = static_cast<int64_t>(program.program.arena_bytes);
-  run.json = Json{{"model", config.model},
-                  {"part", part},
-                  {run.unit, run.evaluation.count},
-                  {"loss", run.evaluation.loss},
-                  {"accuracy", run.evaluation.accuracy},
-                  {"arena_bytes", run.arena_bytes},
-                  {"device", config.device}}
-                 .Dump(1) +
-             "\n";
+  Json json{{"model", config.model},
+            {"part", part},
+            {run.unit, run.evaluation.count},
+            {"loss", run.evaluation.loss},
+            {"accuracy", run.evaluation.accuracy},
+            {"arena_bytes", run.arena_bytes},
+            {"device", config.device}};
+  if (run.translations) {
+    json["bleu"] = run.translations->bleu;
+    json["sacrebleu"] = run.translations->sacrebleu;
+    json["sentences"] = run.translations->sentences;
+    json["translation_seconds"] = run.translations->seconds;
+  }
+  run.json = json.Dump(1) + "\n";
   return run;
 }
 

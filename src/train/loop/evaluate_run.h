@@ -2,18 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "thimble/base/result.h"
 #include "thimble/graph/op_def.h"
 #include "thimble/train/loop/evaluate.h"
 #include "thimble/train/options/config.h"
+#include "thimble/train/translate/measure_bleu.h"
 
 namespace thimble {
 
 struct EvaluationRun {
   Evaluation evaluation;
-  std::string unit;  // what was counted (Task::unit)
+  std::string unit;                              // what was counted (Task::unit)
+  std::optional<TranslationScore> translations;  // if there are sentences to translate
   int64_t arena_bytes = 0;
   std::string json;
 };

@@ -45,8 +45,10 @@ RunQueue::RunQueue(Executor& executor, std::span<const BatchField> fields, int64
       max_runs_(executor.device().runs_in_flight() * static_cast<size_t>(runs_per_step)),
       runs_(max_runs_) {
   size_t samples_bytes = 0;
-  for (size_t plan = 0; plan < executor.program().plans.size(); ++plan) {
-    ports_.push_back(PortsOf(executor, plan, fields));
+  const Program& program = executor.program();
+  for (size_t plan = 0; plan < program.plans.size(); ++plan) {
+    // Plans that translate are in groups; they are run elsewhere.
+    ports_.push_back(program.groups[plan].empty() ? PortsOf(executor, plan, fields) : PlanPorts{});
     const TensorView& samples = ports_.back().samples;
     if (samples.data != nullptr) samples_bytes = std::max(samples_bytes, samples.size_bytes());
   }

@@ -39,6 +39,7 @@
 #include "thimble/train/run_folder/run_settings.h"
 #include "thimble/train/run_folder/run_state.h"
 #include "thimble/train/task/find_task.h"
+#include "thimble/train/weights/program_tensors.h"
 
 namespace thimble {
 namespace {
@@ -239,6 +240,9 @@ Result<void> Trainer::StartFiles(const std::string& plan_text) {
                                              state_.metrics_checksum));
   const std::string& model_text = program_.task->model_text();
   if (!model_text.empty()) THIMBLE_TRY(folder_->KeepModelFile(model_text));
+  for (const FileToKeep& file : data_->FilesToKeep()) {
+    THIMBLE_TRY(folder_->Write(file.name, file.content));
+  }
   // Also for a resumed run: epochs or threads may have changed.
   THIMBLE_TRY(folder_->Write("config.toml", SealToml(ToToml(config_))));
   return folder_->Write("plan.json", plan_text);
@@ -384,15 +388,8 @@ Result<void> Trainer::EndEpoch() {
   if (report.evaluated) {
     THIMBLE_TRY(EvaluateParts(*executor_, program_, *data_, report));
     THIMBLE_TRY(CheckFinite("test loss", report.test.loss));
-    state_.test_loss = report.test.loss;
-    state_.test_accuracy = report.test.accuracy;
-    const double accuracy =
-        report.validation.count > 0 ? report.validation.accuracy : report.test.accuracy;
-    if (!state_.best_accuracy || accuracy > *state_.best_accuracy) {
-      state_.best_accuracy = accuracy;
-      state_.best_epoch = report.epoch;
-      THIMBLE_TRY(SaveWeights("best.safetensors"));
-    }
+    THIMBLE_TRY(TranslateTest(*executor_, program_, *data_, config_, done(), report));
+    if (NoteEvaluation(report, state_)) THIMBLE_TRY(SaveWeights("best.safetensors"));
   }
   THIMBLE_TRY(SaveWeights("weights.safetensors"));
   report.seconds = seconds_before_ + SecondsSince(started_);
@@ -434,14 +431,8 @@ TrainSummary Trainer::Summarize() const {
   summary.run_folder = folder_->path();
   summary.finished = done();
   summary.stop_signal = done() ? 0 : stop_->number();
-  summary.steps = state_.step;
+  AddResults(state_, summary);
   summary.num_steps = schedule_span_.num_steps;
-  summary.train_loss = state_.train_loss;
-  summary.train_accuracy = state_.train_accuracy;
-  summary.test_loss = state_.test_loss;
-  summary.test_accuracy = state_.test_accuracy;
-  summary.best_accuracy = state_.best_accuracy;
-  summary.best_epoch = state_.best_epoch;
   summary.seconds = seconds_before_ + SecondsSince(started_);
   summary.unit = program_.task->unit();
   summary.examples_per_second = step_clock_.samples_per_second();

@@ -1,8 +1,8 @@
 #include "thimble/train/loop/weights_files.h"
 
 #include "thimble/program/sparsity/pack_graph.h"
-#include "thimble/train/loop/initialize.h"
 #include "thimble/train/loop/rewiring.h"
+#include "thimble/train/weights/program_tensors.h"
 
 namespace thimble {
 namespace {

@@ -42,6 +42,8 @@ Result<void> CheckConfig(const TrainConfig& config) {
   constexpr int64_t kMaxThreads = 1024;
   // Each slot needs memory for a batch; more than a few only hide a slow disk.
   constexpr int64_t kMaxPrefetch = 1024;
+  // Each hypothesis has two candidates, and top_words gives at most 64.
+  constexpr int64_t kMaxBeam = 32;
   // The minimum with which kernels are guaranteed to work.
   constexpr int64_t kMinScratchBytes = 16 << 10;
   for (const Option& option : TrainOptions()) THIMBLE_TRY(CheckText(option, option.get(config)));
@@ -74,6 +76,9 @@ Result<void> CheckConfig(const TrainConfig& config) {
   if (auto update = UpdateSpecOf(config); !update.ok()) return update.error();
   if (config.resume && config.overwrite) {
     return BadInput("--resume continues the run in --out, --overwrite deletes it: choose one");
+  }
+  if (config.beam > kMaxBeam) {
+    return BadInput(fmt::format("--beam {}: must be at most {}", config.beam, kMaxBeam));
   }
   if (config.extend && !config.resume) return BadInput("--extend: only with --resume");
   if (auto recompute = ParseRecompute(config.recompute); !recompute.ok()) return recompute.error();

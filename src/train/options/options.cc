@@ -300,6 +300,16 @@ std::vector<Option> MemoryOptions() {
   };
 }
 
+Option LengthPenalty() {
+  Option option = Number(
+      "length-penalty",
+      "translation: scores are divided by the number of tokens to this power; 0: short "
+      "translations win",
+      [](auto& c) -> auto& { return c.length_penalty; });
+  option.decides_results = false;
+  return option;
+}
+
 std::vector<Option> WhereOptions() {
   return {
       Text(
@@ -333,6 +343,15 @@ std::vector<Option> WhereOptions() {
       Integer(
           "eval-every", "epochs between evaluations; 0: only at the end", false, 0,
           [](auto& c) -> auto& { return c.eval_every; }),
+      Integer(
+          "beam", "translation: hypotheses for each sentence; 0: train does not measure BLEU",
+          false, 0, [](auto& c) -> auto& { return c.beam; }),
+      LengthPenalty(),
+      Integer(
+          "bleu-every",
+          "translation: epochs between translations of the test set; 0: only at the "
+          "end",
+          false, 0, [](auto& c) -> auto& { return c.bleu_every; }),
       Integer(
           "report-every", "epochs between reports; 0: only at the end", false, 0,
           [](auto& c) -> auto& { return c.report_every; }),

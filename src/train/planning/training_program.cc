@@ -1,11 +1,11 @@
 #include "thimble/train/planning/training_program.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
-#include <set>
+#include <iterator>
+#include <limits>
 #include <type_traits>
 
 #include "thimble/base/byte_size.h"
@@ -13,11 +13,11 @@
 #include "thimble/device/device.h"
 #include "thimble/grad/training_graph.h"
 #include "thimble/plan/memory/accounting.h"
-#include "thimble/plan/pipeline.h"
 #include "thimble/program/sparsity/sparsity.h"
 #include "thimble/program/techniques.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/options/update_options.h"
+#include "thimble/train/planning/plan_options.h"
 
 namespace thimble {
 namespace {
@@ -44,38 +44,6 @@ std::vector<Resident> PrefetchRing(const TrainConfig& config, const Task& task,
     }
   }
   return ring;
-}
-
-// The planner's passes among the techniques to leave out. kBadInput for unknown names.
-Result<std::set<std::string>> SkippedPasses(const std::set<std::string>& without) {
-  std::set<std::string> known;
-  for (const TechniqueInfo& always : AlwaysDone()) known.emplace(always.name);
-  for (const std::string& name : without) {
-    if (known.contains(name)) continue;
-    return BadInput(fmt::format("no technique '{}' to leave out; expected one of {}", name,
-                                fmt::join(known, ", ")));
-  }
-  std::set<std::string> skipped;
-  for (const PassInfo& pass : OptionalPasses()) {
-    if (without.contains(std::string(pass.name))) skipped.emplace(pass.name);
-  }
-  return skipped;
-}
-
-Result<PlanOptions> MakePlanOptions(const TrainConfig& config) {
-  PlanOptions options;
-  THIMBLE_ASSIGN_OR_RETURN(options.recompute, ParseRecompute(config.recompute));
-  options.device = DeviceOf(config);
-  options.limits.scratch_bytes_per_thread = static_cast<size_t>(config.scratch_bytes);
-  if (options.device == DeviceKind::kCpu) {
-    options.limits.threads = ResolvedThreads(config);
-  } else {
-    options.limits.scratch_bytes_per_thread *= kThreadsOfAGpu;
-    if (ResolvedMath(config) == "fp32") options.kernel_options.insert("fp32");
-  }
-  THIMBLE_ASSIGN_OR_RETURN(options.skipped_passes, SkippedPasses(config.without));
-  if (config.conv == "winograd") options.kernel_options.insert(config.conv);
-  return options;
 }
 
 // Makes the forward graphs of a task; stores how its persistent values are initialized.
@@ -112,6 +80,23 @@ void Add(const std::vector<BatchShape>& shapes, BatchShapes& all) {
   std::ranges::stable_sort(all, std::greater(), &BatchShape::size);
 }
 
+// What translations of a part of the data need; nullopt if there is nothing to translate.
+std::optional<DecodingSpec> DecodingOf(const TrainConfig& config, const Task& task, DataPart part) {
+  const int64_t longest = task.longest_to_translate(part);
+  if (longest == 0 || config.beam == 0) return std::nullopt;
+  return DecodingSpec{.hypotheses = config.beam, .longest = longest};
+}
+
+// Removes the graphs that belong to a group.
+std::vector<NamedGraph> TakeGroups(std::vector<NamedGraph>& graphs) {
+  const auto first = std::stable_partition(
+      graphs.begin(), graphs.end(), [](const NamedGraph& graph) { return graph.group.empty(); });
+  std::vector<NamedGraph> taken(std::make_move_iterator(first),
+                                std::make_move_iterator(graphs.end()));
+  graphs.erase(first, graphs.end());
+  return taken;
+}
+
 // Notes which plan is for what.
 void IndexPlans(const ProgramSpec& spec, TrainingProgram& result) {
   const auto index = [&](const std::string& name) { return FindPlan(result.program, name); };
@@ -129,6 +114,28 @@ void IndexPlans(const ProgramSpec& spec, TrainingProgram& result) {
       result.part_plans[{part, shape}] = index(PartName(part, shape));
     }
   }
+}
+
+// Makes the graphs and plans them, those that translate last: their batches are as large as the
+// arena permits.
+Result<ProgramGraphs> PlanGraphs(ProgramSpec& spec, const std::vector<Resident>& ring,
+                                 const std::optional<DecodingSpec>& decoding,
+                                 const PlanOptions& options, const OpRegistry& ops,
+                                 TrainingProgram& result) {
+  const TranslatorSpec* translator = decoding ? result.task->translator() : nullptr;
+  if (decoding) {
+    THIMBLE_ASSIGN_OR_RETURN(spec.others, DecodingGraphs(*translator, *decoding, ops));
+  }
+  THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made, MakeGraphs(spec, ops, ForwardMaker(result, ops)));
+  const std::vector<NamedGraph> to_decode = TakeGroups(made.graphs);
+  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(made.graphs, ops, ring, options));
+  if (decoding) {
+    THIMBLE_ASSIGN_OR_RETURN(result.decoding,
+                             AddDecodingPlans(result.program, to_decode, *translator, *decoding,
+                                              result.program.arena_bytes, ops, options));
+  }
+  IndexPlans(spec, result);
+  return made;
 }
 
 }  // namespace
@@ -230,14 +237,13 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Tas
     spec.evaluate.push_back(result.full.With(result.PartsOf(result.full).LargestSize()));
   }
 
-  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
-  THIMBLE_ASSIGN_OR_RETURN(ProgramGraphs made, MakeGraphs(spec, ops, ForwardMaker(result, ops)));
+  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(config));
+  THIMBLE_ASSIGN_OR_RETURN(
+      ProgramGraphs made,
+      PlanGraphs(spec, PrefetchRing(config, *task, result.cuts),
+                 DecodingOf(config, *task, DataPart::kTest), options, ops, result));
   result.split_by = std::move(made.split_by);
   result.update = std::move(made.update);
-  THIMBLE_ASSIGN_OR_RETURN(
-      result.program,
-      PlanProgram(made.graphs, ops, PrefetchRing(config, *task, result.cuts), options));
-  IndexPlans(spec, result);
   return result;
 }
 
@@ -273,13 +279,31 @@ Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const T
   TrainingProgram result;
   result.task = task;
   result.batch = result.part = config.batch;
-  const ProgramSpec spec{.evaluate = task->EvaluateShapes(part, config.batch),
-                         .techniques = RequestOf(config)};
-  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, MakePlanOptions(config));
+  ProgramSpec spec{.evaluate = task->EvaluateShapes(part, config.batch),
+                   .techniques = RequestOf(config)};
+  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(config));
+  THIMBLE_TRY(PlanGraphs(spec, {}, DecodingOf(config, *task, part), options, ops, result));
+  return result;
+}
+
+Result<TrainingProgram> MakeTranslationProgram(const TrainConfig& config,
+                                               const TranslatorSpec& translator, int64_t longest,
+                                               const OpRegistry& ops) {
+  THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
+  const DecodingSpec decoding{
+      .hypotheses = config.beam, .tokens = config.batch, .longest = longest};
+  TrainingProgram result;
+  ProgramSpec spec{.techniques = RequestOf(config)};
+  THIMBLE_ASSIGN_OR_RETURN(spec.others, DecodingGraphs(translator, decoding, ops));
+  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(config));
   THIMBLE_ASSIGN_OR_RETURN(const ProgramGraphs made,
                            MakeGraphs(spec, ops, ForwardMaker(result, ops)));
-  THIMBLE_ASSIGN_OR_RETURN(result.program, PlanProgram(made.graphs, ops, {}, options));
-  IndexPlans(spec, result);
+  THIMBLE_ASSIGN_OR_RETURN(result.program.residents, LayOutResidents(made.graphs));
+  const size_t limit_bytes = config.budget_bytes > 0 ? static_cast<size_t>(config.budget_bytes)
+                                                     : std::numeric_limits<size_t>::max();
+  THIMBLE_ASSIGN_OR_RETURN(result.decoding,
+                           AddDecodingPlans(result.program, made.graphs, translator, decoding,
+                                            limit_bytes, ops, options));
   return result;
 }
 

@@ -15,6 +15,7 @@
 #include "thimble/program/make_graphs.h"
 #include "thimble/tensor/batch_shape.h"
 #include "thimble/train/options/config.h"
+#include "thimble/train/planning/decoding.h"
 #include "thimble/train/task/task.h"
 
 namespace thimble {
@@ -57,6 +58,8 @@ struct TrainingProgram {
   // Training with a full batch, or the first part of it.
   const Plan& main_plan() const { return program.plans.front(); }
 
+  // The plans that translate, if there are sentences to translate.
+  std::optional<DecodingPlans> decoding = {};
   // Indices of plans by shape.
   std::map<BatchShape, size_t> train_plans = {};
   std::map<BatchShape, size_t> evaluate_plans = {};
@@ -92,6 +95,11 @@ Result<int64_t> PlainArenaBytes(const TrainConfig& config, const TrainingProgram
 // state or ring.
 Result<TrainingProgram> MakeEvaluationProgram(const TrainConfig& config, const TaskPtr& task,
                                               DataPart part, const OpRegistry& ops);
+
+// Translation only. config.budget_bytes, if not 0, decides how many sentences there are at a time.
+Result<TrainingProgram> MakeTranslationProgram(const TrainConfig& config,
+                                               const TranslatorSpec& translator, int64_t longest,
+                                               const OpRegistry& ops);
 
 // kDoesNotFit, with the excess, the largest values at the peak and `advice` (budget_advice.h), if
 // the arena is larger than the budget and that is above 0.

@@ -36,6 +36,7 @@ void AddEvaluation(Json& json, const std::string& prefix, const Evaluation& eval
   if (evaluation.count == 0) return;
   json[prefix + "_loss"] = evaluation.loss;
   json[prefix + "_accuracy"] = evaluation.accuracy;
+  if (evaluation.bleu) json[prefix + "_bleu"] = *evaluation.bleu;
 }
 
 // Calls visit(name, member) for every member, for both reading and writing.
@@ -50,6 +51,7 @@ void VisitSummary(Summary& summary, const Visit& visit) {
   visit("train_accuracy", summary.train_accuracy);
   visit("test_loss", summary.test_loss);
   visit("test_accuracy", summary.test_accuracy);
+  visit("bleu", summary.bleu);
   visit("best_accuracy", summary.best_accuracy);
   visit("best_epoch", summary.best_epoch);
   visit("loss_scale", summary.loss_scale);

@@ -16,6 +16,7 @@ void ForEachMember(State& state, Visit visit) {
   visit("train_accuracy", state.train_accuracy);
   visit("test_loss", state.test_loss);
   visit("test_accuracy", state.test_accuracy);
+  visit("bleu", state.bleu);
   visit("best_accuracy", state.best_accuracy);
   visit("best_epoch", state.best_epoch);
   visit("seconds", state.seconds);
@@ -31,6 +32,29 @@ bool ReadMember(const Json& json, T& member) {
 bool ReadMember(const Json& json, int64_t& number) { return FromJson(json, number) && number >= 0; }
 
 }  // namespace
+
+bool NoteEvaluation(const EpochReport& report, RunState& state) {
+  state.test_loss = report.test.loss;
+  state.test_accuracy = report.test.accuracy;
+  if (report.test.bleu) state.bleu = report.test.bleu;
+  const double accuracy =
+      report.validation.count > 0 ? report.validation.accuracy : report.test.accuracy;
+  if (state.best_accuracy && accuracy <= *state.best_accuracy) return false;
+  state.best_accuracy = accuracy;
+  state.best_epoch = report.epoch;
+  return true;
+}
+
+void AddResults(const RunState& state, TrainSummary& summary) {
+  summary.steps = state.step;
+  summary.train_loss = state.train_loss;
+  summary.train_accuracy = state.train_accuracy;
+  summary.test_loss = state.test_loss;
+  summary.test_accuracy = state.test_accuracy;
+  summary.bleu = state.bleu;
+  summary.best_accuracy = state.best_accuracy;
+  summary.best_epoch = state.best_epoch;
+}
 
 std::string ToJson(const RunState& state) {
   Json json;

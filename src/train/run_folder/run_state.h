@@ -6,6 +6,7 @@
 #include <string>
 
 #include "thimble/base/result.h"
+#include "thimble/train/run_folder/train_summary.h"
 
 namespace thimble {
 
@@ -20,6 +21,7 @@ struct RunState {
   std::optional<double> train_accuracy;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
+  std::optional<double> bleu;
   std::optional<double> best_accuracy;
   int64_t best_epoch = 0;
   double seconds = 0;  // spent in the loop by all sessions of the run
@@ -29,6 +31,11 @@ struct RunState {
 
   friend bool operator==(const RunState&, const RunState&) = default;
 };
+
+// Notes the results of an evaluation. Returns whether they are the best ones so far.
+bool NoteEvaluation(const EpochReport& report, RunState& state);
+// The results so far.
+void AddResults(const RunState& state, TrainSummary& summary);
 
 // Exact: numbers are read back bit for bit. Requires that they are finite.
 std::string ToJson(const RunState& state);

@@ -16,6 +16,8 @@ struct Evaluation {
   double loss = 0;
   double accuracy = 0;  // share of correct answers, 0..1
   int64_t count = 0;    // images or tokens
+  // Of translations found by beam search, 0..100; see TranslationScore::bleu.
+  std::optional<double> bleu = {};
 };
 
 struct StepReport {
@@ -54,6 +56,7 @@ struct TrainSummary {
   std::optional<double> train_accuracy;
   std::optional<double> test_loss;
   std::optional<double> test_accuracy;
+  std::optional<double> bleu;           // of translations of the test set
   std::optional<double> best_accuracy;  // on the validation set, or the test set if there is none
   int64_t best_epoch = 0;
   std::optional<double> loss_scale;  // at the end, if the loss is scaled or gradients are checked

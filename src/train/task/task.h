@@ -12,7 +12,9 @@
 
 #include "thimble/base/result.h"
 #include "thimble/data/batch_source.h"
+#include "thimble/data/text/text_dataset.h"
 #include "thimble/model/image_classifier.h"
+#include "thimble/model/translator.h"
 #include "thimble/tensor/batch_shape.h"
 
 namespace thimble {
@@ -55,11 +57,22 @@ class Task {
   // only few. Sizes of many plans are found with these (plan_sizer.h).
   virtual std::shared_ptr<const Task> InLargestShapes() const { return nullptr; }
 
+  // If answers are sentences: the network that writes them, and the tokens of the longest sentence
+  // of a part of the data, with </s>; 0 if nothing is known about it.
+  virtual const TranslatorSpec* translator() const { return nullptr; }
+  virtual int64_t longest_to_translate(DataPart /*part*/) const { return 0; }
+
   // Writes a batch that looks like one of the data, for measuring memory and time.
   virtual void MakeUp(const BatchShape& shape, BatchArrays arrays) const = 0;
 };
 
 using TaskPtr = std::shared_ptr<const Task>;
+
+// A file that is needed to use the trained network.
+struct FileToKeep {
+  std::string name;
+  std::string content;
+};
 
 // The data of a task, opened and checked.
 class TaskData {
@@ -75,6 +88,11 @@ class TaskData {
   virtual std::unique_ptr<TrainingSource> Training(int64_t batch) const = 0;
   // Requires that there is such a part.
   virtual std::unique_ptr<EvaluationSource> Evaluation(DataPart part, int64_t batch) const = 0;
+
+  // The sentences of a part, if answers are sentences; otherwise, or without such a part, nullptr.
+  virtual const TextDataset* Sentences(DataPart /*part*/) const { return nullptr; }
+  // What the run folder must contain so that the network can be used without the data.
+  virtual std::vector<FileToKeep> FilesToKeep() const { return {}; }
 };
 
 struct OpenedTask {

@@ -6,6 +6,7 @@
 
 #include "thimble/base/check.h"
 #include "thimble/data/text/text_sources.h"
+#include "thimble/model/model_file.h"
 #include "thimble/model/sequence_layers.h"
 
 namespace thimble {
@@ -79,6 +80,11 @@ class OpenedText final : public TaskData {
     }
     return lines;
   }
+  const TextDataset* Sentences(DataPart part) const override { return DatasetOf(*data_, part); }
+  std::vector<FileToKeep> FilesToKeep() const override {
+    return {{kSourceDictionaryFile, data_->train->source_dictionary().ToText()},
+            {kTargetDictionaryFile, data_->train->target_dictionary().ToText()}};
+  }
   bool Has(DataPart part) const override { return DatasetOf(*data_, part) != nullptr; }
   std::unique_ptr<TrainingSource> Training(int64_t batch) const override {
     return std::make_unique<TextTraining>(
@@ -121,8 +127,8 @@ Result<std::shared_ptr<const TranslationTask>> MakeTask(const TrainConfig& confi
   }
   THIMBLE_ASSIGN_OR_RETURN(TranslatorSpec spec,
                            FindTranslator(config.model, source_words, target_words));
-  return std::make_shared<const TranslationTask>(config.model, std::move(spec), std::move(data),
-                                                 config.seed);
+  return std::make_shared<const TranslationTask>(ModelName(config.model), std::move(spec),
+                                                 std::move(data), config.seed);
 }
 
 }  // namespace
@@ -185,6 +191,17 @@ std::shared_ptr<const Task> TranslationTask::InFullBatches() const {
 std::shared_ptr<const Task> TranslationTask::InLargestShapes() const {
   if (data_ == nullptr || shapes_ == Shapes::kLargest) return nullptr;
   return std::make_shared<TranslationTask>(model_, spec_, data_, seed_, Shapes::kLargest);
+}
+
+// Sizes of plans do not depend on decoding, which needs less memory than training.
+int64_t TranslationTask::longest_to_translate(DataPart part) const {
+  if (data_ == nullptr || shapes_ == Shapes::kLargest) return 0;
+  const TextDataset* dataset = DatasetOf(*data_, part);
+  int32_t longest = 0;
+  for (int64_t i = 0; dataset != nullptr && i < dataset->size(); ++i) {
+    longest = std::max(longest, dataset->LengthAt(i).source);
+  }
+  return longest;
 }
 
 void TranslationTask::MakeUp(const BatchShape& shape, BatchArrays arrays) const {

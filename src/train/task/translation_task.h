@@ -30,7 +30,7 @@ class TranslationTask final : public Task {
   static BatchLimits LimitsOf(const TextDataset& dataset, DataPart part, int64_t batch);
 
   const std::string& model() const override { return model_; }
-  const std::string& model_text() const override { return no_text_; }
+  const std::string& model_text() const override { return spec_.text; }
   Result<Network> Build(const OpRegistry& ops, const BatchShape& shape, Mode mode) const override;
   std::string_view unit() const override { return "tokens"; }
   bool loss_is_sum() const override { return true; }
@@ -40,6 +40,8 @@ class TranslationTask final : public Task {
   BatchShape FullShape(int64_t batch) const override;
   std::shared_ptr<const Task> InFullBatches() const override;
   std::shared_ptr<const Task> InLargestShapes() const override;
+  const TranslatorSpec* translator() const override { return &spec_; }
+  int64_t longest_to_translate(DataPart part) const override;
   void MakeUp(const BatchShape& shape, BatchArrays arrays) const override;
 
  private:
@@ -47,7 +49,6 @@ class TranslationTask final : public Task {
   std::vector<BatchShape> ShapesOf(DataPart part, int64_t batch) const;
 
   std::string model_;
-  std::string no_text_;
   TranslatorSpec spec_;
   std::shared_ptr<const TextData> data_;
   uint64_t seed_;
@@ -55,6 +56,10 @@ class TranslationTask final : public Task {
   mutable std::mutex mutex_;
   mutable std::map<std::pair<DataPart, int64_t>, std::vector<BatchShape>> known_shapes_;
 };
+
+// The dictionaries of a run, in its folder.
+inline constexpr const char* kSourceDictionaryFile = "dict.source.txt";
+inline constexpr const char* kTargetDictionaryFile = "dict.target.txt";
 
 // Describing opens the data, if any were given.
 Result<TaskPtr> DescribeTranslationTask(const TrainConfig& config);

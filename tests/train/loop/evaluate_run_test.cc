@@ -4,6 +4,7 @@
 #include "tests/train/tiny_run.h"
 #include "thimble/base/json.h"
 #include "thimble/data/batches.h"
+#include "thimble/train/weights/program_tensors.h"
 
 namespace thimble {
 namespace {

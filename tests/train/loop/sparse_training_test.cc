@@ -14,6 +14,7 @@
 #include "thimble/tensor/short_numbers.h"
 #include "thimble/train/loop/rewiring.h"
 #include "thimble/train/loop/step_queue.h"
+#include "thimble/train/weights/program_tensors.h"
 
 namespace thimble {
 namespace {

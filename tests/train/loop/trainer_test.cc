@@ -17,6 +17,7 @@
 #include "thimble/train/options/options.h"
 #include "thimble/train/run_folder/checkpoint.h"
 #include "thimble/train/run_folder/run_folder.h"
+#include "thimble/train/weights/program_tensors.h"
 
 namespace thimble {
 namespace {

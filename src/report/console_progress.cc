@@ -130,6 +130,9 @@ void ConsoleProgress::OnEpoch(const EpochReport& report) {
   if (report.validation.count > 0) {
     line += fmt::format("; validation {:.2f} %", 100 * report.validation.accuracy);
   }
+  if (report.averaged_epochs > 0) {
+    line += fmt::format("; average of {} epochs", report.averaged_epochs);
+  }
   if (report.evaluated) line += fmt::format("; test {:.2f} %", 100 * report.test.accuracy);
   if (report.test.bleu) line += fmt::format(", BLEU {:.2f}", *report.test.bleu);
   Line(line + fmt::format("  ({})", Duration(report.seconds)));

@@ -17,6 +17,7 @@
 #include "thimble/exec/executor.h"
 #include "thimble/plan/plan_json.h"
 #include "thimble/train/loop/divergence.h"
+#include "thimble/train/loop/epoch_average.h"
 #include "thimble/train/loop/evaluate.h"
 #include "thimble/train/loop/initialize.h"
 #include "thimble/train/loop/loss_scale_watch.h"
@@ -87,6 +88,8 @@ class Trainer {
   Result<void> FinishStep();
   Result<void> Collect();
   Result<void> EndEpoch();
+  // Evaluates the weights if that is due, and saves them.
+  Result<void> EvaluateEpoch(EpochReport& report);
   Result<void> CheckFinite(const char* what, double loss);
   // Called before tensors are saved, so that diverged weights never replace a good file.
   Result<void> CheckTensors();
@@ -102,16 +105,12 @@ class Trainer {
     return LearningRate(schedule_, schedule_span_, config_.learning_rate, step);
   }
   bool checkpoint_due(int64_t step) const {
-    return config_.checkpoint_every > 0 ? step % config_.checkpoint_every == 0 : epoch_ends(step);
-  }
-  bool epoch_ends(int64_t step) const {
-    return step % schedule_span_.steps_per_epoch == 0 || step >= schedule_span_.num_steps;
+    return config_.checkpoint_every > 0 ? step % config_.checkpoint_every == 0
+                                        : schedule_span_.EndsEpoch(step);
   }
   bool done() const { return state_.step >= schedule_span_.num_steps; }
-  // The epoch of the last finished step, from 1; --steps may end a run within an epoch.
-  int64_t epoch() const {
-    const int64_t steps = schedule_span_.steps_per_epoch;
-    return (state_.step + steps - 1) / steps;
+  TensorMetadata WeightsMetadata() const {
+    return {{"model", model_name_}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}};
   }
 
   TrainConfig config_;
@@ -293,7 +292,7 @@ Result<void> Trainer::Loop() {
 // Rewiring, evaluation and files use the weights after a step, so the next step must wait for them.
 bool Trainer::MayLaunch() const {
   if (queue_->empty()) return !done();
-  return !queue_->full() && !epoch_ends(launched_) && !checkpoint_due(launched_) &&
+  return !queue_->full() && !schedule_span_.EndsEpoch(launched_) && !checkpoint_due(launched_) &&
          !rewiring_->IsDueAfter(launched_);
 }
 
@@ -309,7 +308,7 @@ Result<void> Trainer::FinishStep() {
   if (rewiring_->IsDueAfter(state_.step)) {
     THIMBLE_TRY(metrics_->Append(RewiringMetrics(rewiring_->Run(state_.step), state_.step)));
   }
-  if (epoch_ends(state_.step)) THIMBLE_TRY(EndEpoch());
+  if (schedule_span_.EndsEpoch(state_.step)) THIMBLE_TRY(EndEpoch());
   // The last checkpoint is saved after everything else, because it marks a run as finished.
   if (checkpoint_due(state_.step) && !done()) THIMBLE_TRY(SaveCheckpointNow());
   return {};
@@ -372,9 +371,8 @@ Result<void> Trainer::LogStep(double loss, double learning_rate, bool always) {
 
 Result<void> Trainer::EndEpoch() {
   THIMBLE_TRY(CheckTensors());
-  if (state_.samples == 0) {
-    return Diverged(fmt::format("no loss of epoch {} is finite", epoch()));
-  }
+  const int64_t epoch = schedule_span_.EpochOf(state_.step);
+  if (state_.samples == 0) return Diverged(fmt::format("no loss of epoch {} is finite", epoch));
   state_.train_loss = state_.loss_sum / static_cast<double>(state_.samples);
   state_.train_accuracy = static_cast<double>(state_.correct) / static_cast<double>(state_.samples);
   // If --steps ends the run within an epoch, the sums are needed to extend it later.
@@ -383,7 +381,26 @@ Result<void> Trainer::EndEpoch() {
     state_.correct = state_.samples = 0;
   }
   EpochReport report{
-      .epoch = epoch(), .train_loss = *state_.train_loss, .train_accuracy = *state_.train_accuracy};
+      .epoch = epoch, .train_loss = *state_.train_loss, .train_accuracy = *state_.train_accuracy};
+  const AveragedEpochs averaged =
+      LastEpochs(config_.average, schedule_span_.EpochOf(schedule_span_.num_steps));
+  if (averaged.Has(report.epoch)) THIMBLE_TRY(SaveWeights(EpochWeightsName(report.epoch)));
+  if (averaged.Has(report.epoch) && done()) {
+    // The checkpoint that follows holds the weights of training again.
+    THIMBLE_TRY(LoadAverage(*folder_, averaged, WeightsMetadata(), *executor_));
+    report.averaged_epochs = averaged.count();
+    THIMBLE_TRY(EvaluateEpoch(report));
+    THIMBLE_TRY(LoadEpoch(*folder_, report.epoch, *executor_));
+  } else {
+    THIMBLE_TRY(EvaluateEpoch(report));
+  }
+  report.seconds = seconds_before_ + SecondsSince(started_);
+  THIMBLE_TRY(metrics_->Append(EpochMetrics(report, state_.step)));
+  observer_.OnEpoch(report);
+  return {};
+}
+
+Result<void> Trainer::EvaluateEpoch(EpochReport& report) {
   report.evaluated = done() || (config_.eval_every > 0 && report.epoch % config_.eval_every == 0);
   if (report.evaluated) {
     THIMBLE_TRY(EvaluateParts(*executor_, program_, *data_, report));
@@ -391,19 +408,13 @@ Result<void> Trainer::EndEpoch() {
     THIMBLE_TRY(TranslateTest(*executor_, program_, *data_, config_, done(), report));
     if (NoteEvaluation(report, state_)) THIMBLE_TRY(SaveWeights("best.safetensors"));
   }
-  THIMBLE_TRY(SaveWeights("weights.safetensors"));
-  report.seconds = seconds_before_ + SecondsSince(started_);
-  THIMBLE_TRY(metrics_->Append(EpochMetrics(report, state_.step)));
-  observer_.OnEpoch(report);
-  return {};
+  return SaveWeights("weights.safetensors");
 }
 
 Result<void> Trainer::SaveWeights(const std::string& name) {
   THIMBLE_TRY(CheckTensors());
   THIMBLE_TRY(folder_->CheckStillThere());
-  return SaveWeightsOf(
-      *executor_, folder_->File(name),
-      {{"model", model_name_}, {"step", fmt::format("{}", state_.step)}, {"format", "pt"}});
+  return SaveWeightsOf(*executor_, folder_->File(name), WeightsMetadata());
 }
 
 Result<void> Trainer::SaveCheckpointNow() {

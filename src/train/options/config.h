@@ -60,6 +60,7 @@ struct TrainConfig {
   int64_t beam = 4;              // hypotheses of a translation; 0: nothing is translated
   double length_penalty = 1;     // as in SearchOptions
   int64_t bleu_every = 0;        // epochs; 0: only at the end
+  int64_t average = 0;           // last epochs whose weights are averaged; 0: none
   int64_t report_every = 0;      // epochs; 0: only at the end
   int64_t log_every = 50;        // steps per line in metrics.jsonl
   int64_t prefetch = 2;          // slots of the prefetch ring

@@ -353,6 +353,11 @@ std::vector<Option> WhereOptions() {
           "end",
           false, 0, [](auto& c) -> auto& { return c.bleu_every; }),
       Integer(
+          "average",
+          "epochs at the end whose weights are averaged: the run ends with the average, and "
+          "evaluates it; 0: none",
+          true, 0, [](auto& c) -> auto& { return c.average; }),
+      Integer(
           "report-every", "epochs between reports; 0: only at the end", false, 0,
           [](auto& c) -> auto& { return c.report_every; }),
       Integer(

@@ -23,6 +23,10 @@ struct ScheduleSpan {
   int64_t num_steps = 0;  // steps of the whole run
   int64_t steps_per_epoch = 1;
   int64_t warmup_steps = 0;
+
+  // The epoch, from 1, that a step number belongs to, counted from 1; the last one may be shorter.
+  int64_t EpochOf(int64_t step) const { return (step + steps_per_epoch - 1) / steps_per_epoch; }
+  bool EndsEpoch(int64_t step) const { return step % steps_per_epoch == 0 || step >= num_steps; }
 };
 
 // The rate of a step in [0, num_steps). During warm-up it rises linearly from `start` and reaches

@@ -128,6 +128,7 @@ std::string EpochMetrics(const EpochReport& report, int64_t step) {
             {"step", step},
             {"train_loss", report.train_loss},
             {"train_accuracy", report.train_accuracy}};
+  if (report.averaged_epochs > 0) json["averaged_epochs"] = report.averaged_epochs;
   AddEvaluation(json, "validation", report.validation);
   AddEvaluation(json, "test", report.test);
   json["seconds"] = report.seconds;

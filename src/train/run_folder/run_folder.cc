@@ -6,9 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "thimble/base/atomic_file.h"
@@ -73,7 +75,34 @@ Result<void> CheckSameRun(const std::string& path, const TrainConfig& config) {
   return {};
 }
 
+constexpr std::string_view kEpochPrefix = "epoch-";
+constexpr std::string_view kWeightsSuffix = ".safetensors";
+
+// Whether this is a name of EpochWeightsName, or the same with ".sparse".
+bool IsEpochWeights(std::string_view name) {
+  if (!name.starts_with(kEpochPrefix) || !name.ends_with(kWeightsSuffix)) return false;
+  name.remove_prefix(kEpochPrefix.size());
+  const size_t digits = std::min(name.find_first_not_of("0123456789"), name.size());
+  const std::string_view rest = name.substr(digits);
+  return digits > 0 && (rest == kWeightsSuffix || rest == ".sparse.safetensors");
+}
+
+// Names in a folder, all found before any file is removed.
+std::vector<std::string> EpochWeightsIn(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    std::string name = entry.path().filename();
+    if (IsEpochWeights(name)) names.push_back(std::move(name));
+  }
+  return names;
+}
+
 }  // namespace
+
+std::string EpochWeightsName(int64_t epoch) {
+  return fmt::format("{}{}{}", kEpochPrefix, epoch, kWeightsSuffix);
+}
 
 Result<void> ReadRunConfig(const std::string& run_folder, TrainConfig& config) {
   const std::string path = fmt::format("{}/{}", run_folder, kConfigFile);
@@ -192,9 +221,10 @@ Result<void> RunFolder::Clear() const {
        {"checkpoint/state.safetensors", "checkpoint/previous.safetensors",
         "checkpoint/next.safetensors", "config.toml", "model.toml", "plan.json", "metrics.jsonl",
         "summary.json", "weights.safetensors", "weights.sparse.safetensors", "best.safetensors",
-        "best.sparse.safetensors", "report.html"}) {
+        "best.sparse.safetensors", "report.html", "dict.source.txt", "dict.target.txt"}) {
     THIMBLE_TRY(Remove(name));
   }
+  for (const std::string& name : EpochWeightsIn(path_)) THIMBLE_TRY(Remove(name));
   return {};
 }
 

@@ -17,6 +17,9 @@ inline std::string CheckpointFolder(const std::string& run_folder) {
   return run_folder + "/checkpoint";
 }
 
+// The file of the weights of one epoch, from 1.
+std::string EpochWeightsName(int64_t epoch);
+
 // Reads the configuration of the run in this folder. A model file is the run's own copy, because
 // the original may have been changed or moved. kBadInput if either is damaged.
 Result<void> ReadRunConfig(const std::string& run_folder, TrainConfig& config);

@@ -40,7 +40,8 @@ struct EpochReport {
   double train_loss = 0;
   double train_accuracy = 0;
   bool evaluated = false;
-  Evaluation validation = {};  // count = 0 if there is no validation set
+  int64_t averaged_epochs = 0;  // evaluated is the average of the weights of so many; 0: no average
+  Evaluation validation = {};   // count = 0 if there is no validation set
   Evaluation test = {};
   double seconds = 0;  // of the whole run so far
 };

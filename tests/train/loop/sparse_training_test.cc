@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "tests/train/tiny_run.h"
+#include "thimble/data/batches.h"
 #include "thimble/device/cpu/numbers.h"
 #include "thimble/grad/sgd.h"
 #include "thimble/program/sparsity/pack_graph.h"

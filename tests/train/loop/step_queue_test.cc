@@ -12,6 +12,7 @@
 #include "tests/support/tolerance.h"
 #include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/data/batches.h"
 #include "thimble/grad/sgd.h"
 
 namespace thimble {

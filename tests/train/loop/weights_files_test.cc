@@ -6,6 +6,7 @@
 #include "tests/train/file_fixture.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/program/sparsity/pack_graph.h"
+#include "thimble/train/weights/safetensors_reader.h"
 
 namespace thimble {
 namespace {

@@ -5,6 +5,7 @@
 #include "tests/support/test_paths.h"
 #include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
+#include "thimble/data/batches.h"
 #include "thimble/grad/sgd.h"
 #include "thimble/train/options/options.h"
 #include "thimble/train/task/find_task.h"

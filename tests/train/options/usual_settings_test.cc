@@ -24,13 +24,22 @@ TEST(IsTranslation, ByDataThenByModel) {
 }
 
 TEST(UsualSettings, TranslationHasTheRecipeOfIwslt) {
-  const TrainConfig config = UsualSettings(Given({{"data", "numbers"}}));
-  EXPECT_EQ(config.model, "dynamicconv-tiny");
+  const TrainConfig config = UsualSettings(Given({{"model", "dynamicconv-iwslt"}}));
   EXPECT_EQ(config.batch, 4000);
   EXPECT_EQ(config.optimizer.name, "adam");
   EXPECT_EQ(config.optimizer.beta2, 0.98);
   EXPECT_EQ(config.learning_rate, 5e-4);
+  EXPECT_EQ(config.warmup_steps, 4000);
   EXPECT_TRUE(CheckConfig(config).ok());
+}
+
+TEST(UsualSettings, TheSmallTranslatorLearnsFaster) {
+  const TrainConfig config = UsualSettings(Given({{"data", "numbers"}}));
+  EXPECT_EQ(config.model, "dynamicconv-tiny");
+  EXPECT_EQ(config.learning_rate, 3e-3);
+  EXPECT_EQ(config.warmup_steps, 200);
+  const TrainConfig named = UsualSettings(Given({{"model", "dynamicconv-tiny:dropout=0"}}));
+  EXPECT_EQ(named.learning_rate, 3e-3);
 }
 
 TEST(UsualSettings, AdamHasASmallRate) {

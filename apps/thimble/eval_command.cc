@@ -39,9 +39,11 @@ Result<int> RunEval(const EvalFlags& flags) {
           flags.part, 100 * result.evaluation.accuracy, result.evaluation.loss,
           result.evaluation.count, result.unit, result.arena_bytes);
     if (const auto& translations = result.translations) {
-      Print("BLEU {:.2f} (sacreBLEU {:.2f}) over {} sentences, translated in {:.1f} s\n",
-            translations->bleu, translations->sacrebleu, translations->sentences,
-            translations->seconds);
+      Print(
+          "BLEU {:.2f} (sacreBLEU {:.2f}) over {} sentences, {} of them exactly as expected, "
+          "translated in {:.1f} s\n",
+          translations->bleu, translations->sacrebleu, translations->sentences, translations->exact,
+          translations->seconds);
     }
   }
   return 0;

@@ -59,6 +59,7 @@ Result<EvaluationRun> EvaluateWeights(const TrainConfig& config, const std::stri
   if (run.translations) {
     json["bleu"] = run.translations->bleu;
     json["sacrebleu"] = run.translations->sacrebleu;
+    json["exact_sentences"] = run.translations->exact;
     json["sentences"] = run.translations->sentences;
     json["translation_seconds"] = run.translations->seconds;
   }

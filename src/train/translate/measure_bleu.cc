@@ -33,15 +33,18 @@ Result<TranslationScore> MeasureBleu(Executor& executor, const DecodingPlans& pl
   const std::vector<Translation> translations = translator.Translate(sources);
   Bleu tokenized(BleuKind::kTokenized);
   Bleu sacre(BleuKind::kSacre13a);
+  int64_t exact = 0;
   for (int64_t i = 0; i < sentences.size(); ++i) {
     THIMBLE_ASSIGN_OR_RETURN(const std::string reference, sentences.TargetLine(i));
     const std::string line =
         sentences.target_dictionary().Line(translations[static_cast<size_t>(i)].words);
     tokenized.Add(line, reference);
     sacre.Add(line, reference);
+    if (line == reference) ++exact;
   }
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-  return TranslationScore{tokenized.Score(), sacre.Score(), sentences.size(), seconds.count()};
+  return TranslationScore{tokenized.Score(), sacre.Score(), exact, sentences.size(),
+                          seconds.count()};
 }
 
 }  // namespace thimble

@@ -14,6 +14,7 @@ namespace thimble {
 struct TranslationScore {
   double bleu = 0;       // of words as they are in the texts (BleuKind::kTokenized)
   double sacrebleu = 0;  // BleuKind::kSacre13a
+  int64_t exact = 0;     // sentences whose translation is their reference, word for word
   int64_t sentences = 0;
   double seconds = 0;
 };

@@ -39,6 +39,7 @@ TEST(MeasureBleu, ComparesEachTranslationWithItsReference) {
   ASSERT_TRUE(score.ok());
   EXPECT_EQ(score->sentences, 20);
   EXPECT_GE(score->seconds, 0);
+  int64_t exact = 0;
   Bleu tokenized(BleuKind::kTokenized);
   Bleu sacre(BleuKind::kSacre13a);
   BatchTranslator translator(*numbers.executor, *numbers.program.decoding, options);
@@ -51,9 +52,11 @@ TEST(MeasureBleu, ComparesEachTranslationWithItsReference) {
         numbers.data.test->target_dictionary().Line(translator.Translate(source)[0].words);
     tokenized.Add(line, numbers.data.test->TargetLine(i).value());
     sacre.Add(line, numbers.data.test->TargetLine(i).value());
+    exact += line == numbers.data.test->TargetLine(i).value() ? 1 : 0;
   }
   EXPECT_EQ(score->bleu, tokenized.Score());
   EXPECT_EQ(score->sacrebleu, sacre.Score());
+  EXPECT_EQ(score->exact, exact);
 }
 
 }  // namespace

@@ -13,10 +13,19 @@ class Setting:
     words: tuple
 
 
-def torch_setting(layout, batch, compiled=False, precision="fp32"):
-    words = ("--layout", layout, "--batch", str(batch))
+# How PyTorch can store images, or compute the convolutions of a translator: any may be the fastest.
+FORMS = {"images": ["nchw", "nhwc"], "tokens": ["band", "windows"]}
+
+
+def unit_of(model):
+    """What a model's batch size counts."""
+    return "tokens" if model.startswith("dynamicconv-") else "images"
+
+
+def torch_setting(form, batch, compiled=False, precision="fp32"):
+    words = ("--form", form, "--batch", str(batch))
     way = "compiled" if compiled else "eager"
-    name = f"torch {layout} {way} batch {batch}"
+    name = f"torch {form} {way} batch {batch}"
     if precision != "fp32":
         words += ("--precision", precision)
         name += f" {precision}"
@@ -43,27 +52,27 @@ def parse_batches(text):
 
 
 def best_first(speeds):
-    """Settings of {setting: images per second, or None if it failed}, fastest first."""
+    """Settings of {setting: examples per second, or None if it failed}, fastest first."""
     worked = [setting for setting, speed in speeds.items() if speed is not None]
     return sorted(worked, key=lambda setting: -speeds[setting])
 
 
-def compile_candidates(eager_speeds, layouts):
-    """torch.compile takes minutes: it is tried for each layout only with the batch size and
+def compile_candidates(eager_speeds, forms):
+    """torch.compile takes minutes: it is tried for each form only with the batch size and
     precision that were fastest without it."""
     candidates = []
-    for layout in layouts:
-        here = [s for s in best_first(eager_speeds) if s.words[:2] == ("--layout", layout)]
+    for form in forms:
+        here = [s for s in best_first(eager_speeds) if s.words[:2] == ("--form", form)]
         if here:
             words = here[0].words
             precision = words[5] if "--precision" in words else "fp32"
-            candidates.append(torch_setting(layout, words[3], compiled=True, precision=precision))
+            candidates.append(torch_setting(form, words[3], compiled=True, precision=precision))
     return candidates
 
 
 @dataclasses.dataclass(frozen=True)
 class Summary:
-    """Images per second over the rounds."""
+    """Images or tokens per second over the rounds."""
 
     median: float
     slowest: float
@@ -75,7 +84,7 @@ def summarize(speeds):
 
 
 def compare(speeds):
-    """Rows {setting, summary, ratio} from {setting: [images per second of each round]}; the ratio
+    """Rows {setting, summary, ratio} from {setting: [examples per second of each round]}; the ratio
     is to the fastest PyTorch by median, None if there is no PyTorch."""
     summaries = {setting: summarize(rounds) for setting, rounds in speeds.items()}
     torch = [summary.median for setting, summary in summaries.items() if setting.side == "torch"]
@@ -101,18 +110,18 @@ def format_table(header, rows):
     return text
 
 
-def format_comparison(rows):
+def format_comparison(rows, unit="images"):
     def cells(row):
         summary = row["summary"]
         ratio = "" if row["ratio"] is None else f"{row['ratio']:.3f}"
         spread = f"{summary.slowest:.1f}..{summary.fastest:.1f}"
         return [row["setting"].name, f"{summary.median:.1f}", spread, ratio]
 
-    header = ["setting", "images/s", "min..max", "of fastest torch"]
+    header = ["setting", f"{unit}/s", "min..max", "of fastest torch"]
     return format_table(header, [cells(row) for row in rows])
 
 
-def format_search(speeds, errors):
+def format_search(speeds, errors, unit="images"):
     rows = [
         [setting.name, "-" if speed is None else f"{speed:.1f}", errors.get(setting, "")]
         for setting, speed in speeds.items()
@@ -120,4 +129,4 @@ def format_search(speeds, errors):
     # Errors are sentences, so they are aligned left, after the figures.
     width = max((len(row[2]) for row in rows), default=0)
     rows = [[name, speed, error.ljust(width)] for name, speed, error in rows]
-    return format_table(["first look", "images/s", ""], rows)
+    return format_table(["first look", f"{unit}/s", ""], rows)

@@ -193,10 +193,11 @@ std::string StepTimer::ToJson() const {
       {"steps", num_steps_},
       {"ms", median * 1e3},
       {"fastest_ms", step_seconds_.front() * 1e3},
-      {"images_per_second", static_cast<double>(program_.batch) / median},
       {"gflops", flops / median / 1e9},
       {"arena_bytes", program_.program.arena_bytes},
   };
+  line[std::string(program_.task->unit()) + "_per_second"] =
+      static_cast<double>(program_.batch) / median;
   if (!on_gpu()) {
     line["threads"] = executor_->pool().num_threads();
     line["simd"] = ActiveSimdTarget();

@@ -1,4 +1,4 @@
-// StepTimer: runs training steps on generated images and measures the time of steps and ops.
+// StepTimer: runs training steps on made-up batches and measures the time of steps and ops.
 //
 // An asynchronous device gets groups of steps, so that it never waits for the host, and a group is
 // timed as a whole, as in training. The time of each op is measured in additional steps, with
@@ -30,8 +30,8 @@ class StepTimer {
   // Times the ops for OpTable, if Measure has not.
   void MeasureOps();
 
-  // The results of Measure: model, settings, steps, milliseconds, images per second; one line of
-  // JSON.
+  // The results of Measure: model, settings, steps, milliseconds, images or tokens per second;
+  // one line of JSON.
   std::string ToJson() const;
   // Time per op, longest first, and the machine's limits. Requires MeasureOps.
   std::string OpTable(const MachinePeaks& peaks) const;

@@ -13,13 +13,13 @@ from comparison import thimble_setting, torch_setting
 class Settings(unittest.TestCase):
     def test_torch_words(self):
         setting = torch_setting("nhwc", 50, compiled=True)
-        self.assertEqual(setting.words, ("--layout", "nhwc", "--batch", "50", "--compile"))
+        self.assertEqual(setting.words, ("--form", "nhwc", "--batch", "50", "--compile"))
         self.assertEqual(setting.name, "torch nhwc compiled batch 50")
 
     def test_torch_precision(self):
         setting = torch_setting("nhwc", 50, precision="bf16-autocast")
         self.assertEqual(
-            setting.words, ("--layout", "nhwc", "--batch", "50", "--precision", "bf16-autocast")
+            setting.words, ("--form", "nhwc", "--batch", "50", "--precision", "bf16-autocast")
         )
         self.assertEqual(setting.name, "torch nhwc eager batch 50 bf16-autocast")
 
@@ -51,7 +51,7 @@ class Choice(unittest.TestCase):
         )
         self.assertEqual(comparison.best_first({failed: None}), [])
 
-    def test_compile_is_tried_at_the_fastest_batch_of_each_layout(self):
+    def test_compile_is_tried_at_the_fastest_batch_of_each_form(self):
         speeds = {
             torch_setting("nchw", 50): 3.0,
             torch_setting("nchw", 100): 2.0,

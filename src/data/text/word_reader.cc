@@ -5,21 +5,8 @@
 #include <utility>
 
 #include "thimble/base/check.h"
-#include "thimble/data/text/words.h"
 
 namespace thimble {
-namespace {
-
-// The size of `text` without the bytes of a last character that may be incomplete.
-size_t WholeCharacters(std::string_view text) {
-  size_t end = text.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end - 1]) & 0xC0U) == 0x80) --end;
-  // Without a lead byte it is not UTF-8; any cut does.
-  return end <= 1 ? text.size() : end - 1;
-}
-
-}  // namespace
-
 WordReader::WordReader(const FileReader& file, int64_t offset, std::span<char> buffer)
     : file_(file), buffer_(buffer), rest_(buffer.data(), 0), next_offset_(offset) {
   THIMBLE_CHECK(buffer.size() >= kMinBufferBytes, "a buffer of {} bytes", buffer.size());
@@ -60,10 +47,8 @@ Result<WordOrEnd> WordReader::Next() {
 
 Result<WordOrEnd> WordReader::TakeNextWord() {
   THIMBLE_TRY(Provide(kMaxWordBytes + kMaxSpaceBytes));
-  size_t end = WordBytes(rest_.substr(0, kMaxWordBytes + kMaxSpaceBytes));
-  if (end > kMaxWordBytes) end = WholeCharacters(rest_.substr(0, kMaxWordBytes));
-  const WordOrEnd word{WordOrEnd::Kind::kWord, rest_.substr(0, end)};
-  rest_.remove_prefix(end);
+  const WordOrEnd word{WordOrEnd::Kind::kWord, rest_.substr(0, ShortWordBytes(rest_))};
+  rest_.remove_prefix(word.word.size());
   return word;
 }
 

@@ -8,11 +8,9 @@
 
 #include "thimble/base/file_reader.h"
 #include "thimble/base/result.h"
+#include "thimble/data/text/words.h"
 
 namespace thimble {
-
-// More bytes than any word of a natural language has. A longer one is read as several words.
-inline constexpr size_t kMaxWordBytes = 1000;
 
 // A word, or what comes instead of one. A line ends with a line feed or the end of the file; a
 // carriage return before it is whitespace.

@@ -26,7 +26,20 @@ constexpr std::array<bool, 256> kMayBeginSpace = [] {
   return table;
 }();
 
-constexpr std::string_view kSubwordMark = "@@";
+// Whether the byte is one of a character of several bytes, but not its first.
+bool ContinuesCharacter(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; }
+
+// The size of `text` without the bytes of a last character that may be incomplete.
+size_t WholeCharacters(std::string_view text) {
+  size_t end = text.size();
+  while (end > 0 && ContinuesCharacter(text[end - 1])) --end;
+  // Without a lead byte it is not UTF-8; any cut does.
+  return end <= 1 ? text.size() : end - 1;
+}
+
+void SkipSpace(std::string_view& rest) {
+  while (const size_t bytes = SpaceBytes(rest)) rest.remove_prefix(bytes);
+}
 
 }  // namespace
 
@@ -53,10 +66,28 @@ size_t WordBytes(std::string_view text) {
 }
 
 std::string_view TakeWord(std::string_view& rest) {
-  while (const size_t bytes = SpaceBytes(rest)) rest.remove_prefix(bytes);
+  SkipSpace(rest);
   const std::string_view word = rest.substr(0, WordBytes(rest));
   rest.remove_prefix(word.size());
   return word;
+}
+
+size_t ShortWordBytes(std::string_view text) {
+  const size_t end = WordBytes(text.substr(0, kMaxWordBytes + kMaxSpaceBytes));
+  return end > kMaxWordBytes ? WholeCharacters(text.substr(0, kMaxWordBytes)) : end;
+}
+
+std::string_view TakeShortWord(std::string_view& rest) {
+  SkipSpace(rest);
+  const std::string_view word = rest.substr(0, ShortWordBytes(rest));
+  rest.remove_prefix(word.size());
+  return word;
+}
+
+size_t FirstCharacterBytes(std::string_view text) {
+  size_t end = 1;
+  while (end < text.size() && ContinuesCharacter(text[end])) ++end;
+  return end;
 }
 
 void LineJoiner::Append(std::string_view word) {

@@ -53,6 +53,41 @@ TEST(WordsTest, OtherCharactersDoNot) {
   EXPECT_EQ(SpaceBytes(""), 0U);
 }
 
+TEST(WordsTest, LongWordsAreTakenInParts) {
+  const std::string most(kMaxWordBytes, 'x');
+  const std::string text = most + " " + most + "y z";
+  std::string_view line = text;
+  EXPECT_EQ(TakeShortWord(line).size(), kMaxWordBytes);
+  EXPECT_EQ(TakeShortWord(line).size(), kMaxWordBytes - 1);
+  EXPECT_EQ(TakeShortWord(line), "xy");
+  EXPECT_EQ(TakeShortWord(line), "z");
+  EXPECT_EQ(TakeShortWord(line), "");
+}
+
+TEST(WordsTest, LongWordsAreNotCutWithinACharacter) {
+  const std::string text = std::string(kMaxWordBytes - 1, 'x') + "äöü";
+  std::string_view line = text;
+  EXPECT_EQ(TakeShortWord(line).size(), kMaxWordBytes - 1);
+  EXPECT_EQ(TakeShortWord(line), "äöü");
+}
+
+TEST(WordsTest, BytesThatAreNoCharactersAreTakenSomehow) {
+  std::string rest(2 * kMaxWordBytes + 1, '\x80');
+  std::string_view line = rest;
+  EXPECT_EQ(TakeShortWord(line).size(), kMaxWordBytes);
+  EXPECT_EQ(TakeShortWord(line).size(), kMaxWordBytes);
+  EXPECT_EQ(TakeShortWord(line).size(), 1U);
+}
+
+TEST(WordsTest, FirstCharacter) {
+  EXPECT_EQ(FirstCharacterBytes("ab"), 1U);
+  EXPECT_EQ(FirstCharacterBytes("äb"), 2U);
+  EXPECT_EQ(FirstCharacterBytes("€"), 3U);
+  EXPECT_EQ(FirstCharacterBytes("😀😀"), 4U);
+  EXPECT_EQ(FirstCharacterBytes("\xff"), 1U);
+  EXPECT_EQ(FirstCharacterBytes("\x80\x80x"), 2U);
+}
+
 TEST(WordsTest, SubwordsAreJoined) {
   EXPECT_EQ(JoinWords({"ein", "haus", "."}), "ein haus .");
   EXPECT_EQ(JoinWords({"haus@@", "tür@@", "en", "auf"}), "haustüren auf");

@@ -179,12 +179,7 @@ class Bitext final : public TextDataset {
 
 Result<void> Bitext::CheckLineCounts() const {
   const TextFile& source = source_.file;
-  const TextFile& target = target_.file;
-  if (source.lines != target.lines) {
-    return BadInput(fmt::format("{}: has {} lines, but {} has {}; expected a translation in each",
-                                source.reader.path(), source.lines, target.reader.path(),
-                                target.lines));
-  }
+  THIMBLE_TRY(CheckSameLines(source, target_.file));
   if (source.lines <= kMaxTextLines) return {};
   return BadInput(fmt::format("{}: has {} lines, expected at most {}", source.reader.path(),
                               source.lines, kMaxTextLines));
@@ -239,6 +234,7 @@ Result<TextPair> OpenTextPair(const BitextFolder& folder, const std::string& par
 }
 
 using SharedDictionary = std::shared_ptr<const Dictionary>;
+using SharedMerges = std::shared_ptr<const MergeList>;
 
 Result<SharedDictionary> MakeDictionary(const std::string& path, const TextFile& train,
                                         const DictionaryOptions& options) {
@@ -272,9 +268,17 @@ class BitextOpener {
     return Pair(std::move(files), Rule::kCut);
   }
 
-  // Of all files that were opened and both dictionaries.
+  Result<SharedMerges> OpenMerges() {
+    if (folder_.merges.empty()) return SharedMerges();
+    THIMBLE_ASSIGN_OR_RETURN(MergeList read, MergeList::Read(folder_.merges));
+    merges_ = std::make_shared<MergeList>(std::move(read));
+    return merges_;
+  }
+
+  // Of all files that were opened, the dictionaries and the merges.
   uint64_t Checksum() const {
     Crc64 all = checksum_;
+    if (merges_ != nullptr) all.Append(merges_->ToText());
     for (const SharedDictionary& dictionary : {source_dictionary_, target_dictionary_}) {
       all.Append(dictionary->ToText());
     }
@@ -293,6 +297,7 @@ class BitextOpener {
   Crc64 checksum_;
   SharedDictionary source_dictionary_;
   SharedDictionary target_dictionary_;
+  SharedMerges merges_;
 };
 
 }  // namespace
@@ -309,6 +314,7 @@ Result<TextData> OpenBitext(const std::string& folder, const std::string& langua
     THIMBLE_ASSIGN_OR_RETURN(data.validation, opener.OpenOther("valid"));
   }
   THIMBLE_ASSIGN_OR_RETURN(data.test, opener.OpenOther("test"));
+  THIMBLE_ASSIGN_OR_RETURN(data.merges, opener.OpenMerges());
   data.source_language = files.source_language;
   data.target_language = files.target_language;
   data.identity = FormatSeal(opener.Checksum());

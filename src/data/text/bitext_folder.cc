@@ -10,11 +10,14 @@
 #include <vector>
 
 #include "thimble/base/quote_name.h"
+#include "thimble/data/text/subwords/merge_list.h"
 
 namespace thimble {
 namespace {
 
 constexpr std::string_view kTrainPrefix = "train.";
+// Files that are being written, or were when a program was killed (base/atomic_file.h).
+constexpr std::string_view kOpenFileSuffix = ".tmp";
 // Enough to name the languages of any folder in a message.
 constexpr size_t kMaxLanguages = 20;
 
@@ -30,7 +33,8 @@ Result<std::vector<std::string>> LanguagesOf(const std::string& folder) {
   std::vector<std::string> languages;
   for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    if (!name.starts_with(kTrainPrefix) || languages.size() == kMaxLanguages) continue;
+    if (!name.starts_with(kTrainPrefix) || name.ends_with(kOpenFileSuffix)) continue;
+    if (languages.size() == kMaxLanguages) continue;
     languages.push_back(name.substr(kTrainPrefix.size()));
   }
   if (error) {
@@ -78,6 +82,13 @@ Result<bool> HasBoth(const std::string& first, const std::string& second) {
 
 }  // namespace
 
+BitextArgument SplitBitextArgument(std::string_view argument) {
+  const size_t comma = argument.rfind(',');
+  const bool has_languages = comma != std::string_view::npos;
+  return {std::string(argument.substr(0, comma)),
+          std::string(has_languages ? argument.substr(comma + 1) : "")};
+}
+
 Result<BitextFolder> FindBitext(const std::string& folder, const std::string& languages) {
   BitextFolder found;
   found.path = folder;
@@ -92,6 +103,8 @@ Result<BitextFolder> FindBitext(const std::string& folder, const std::string& la
     found.source_dictionary = source;
     found.target_dictionary = target;
   }
+  const std::string merges = folder + "/" + kMergesFile;
+  if (FileExists(merges)) found.merges = merges;
   return found;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "thimble/base/result.h"
 
@@ -14,6 +15,7 @@ struct BitextFolder {
   bool has_validation = false;
   std::string source_dictionary;  // path, or empty if there is none
   std::string target_dictionary;
+  std::string merges;  // path of bpe.codes, or empty if there is none
 
   // Of "train", "valid" or "test".
   std::string SourcePath(const std::string& part) const { return FilePath(part, source_language); }
@@ -24,6 +26,14 @@ struct BitextFolder {
     return path + "/" + part + "." + language;
   }
 };
+
+// "DIR" or "DIR,de-en", the argument of "bitext:". A folder's name may have a comma, if the
+// languages follow.
+struct BitextArgument {
+  std::string folder;
+  std::string languages;  // or empty
+};
+BitextArgument SplitBitextArgument(std::string_view argument);
 
 // Looks for files, but opens none. `languages` as in OpenBitext. BadInput, with what was found, if
 // the folder is missing, the languages are not clear, or only one of two files is there.

@@ -9,6 +9,7 @@
 #include "thimble/base/nearest_name.h"
 #include "thimble/base/quote_name.h"
 #include "thimble/data/text/bitext.h"
+#include "thimble/data/text/bitext_folder.h"
 #include "thimble/data/text/numbers_dataset.h"
 
 namespace thimble {
@@ -52,14 +53,13 @@ Result<TextData> OpenNumbers(std::string_view sizes, const TextDataOptions&) {
                   .train = open(NumbersSplit::kTrain, train),
                   .validation = open(NumbersSplit::kValidation, test),
                   .test = open(NumbersSplit::kTest, test),
+                  .merges = nullptr,
                   .identity = {}};
 }
 
-// "DIR" or "DIR,de-en". A folder's name may have a comma, if the languages follow.
 Result<TextData> OpenBitextData(std::string_view argument, const TextDataOptions& options) {
-  const size_t comma = argument.rfind(',');
-  const std::string languages(comma == std::string_view::npos ? "" : argument.substr(comma + 1));
-  return OpenBitext(std::string(argument.substr(0, comma)), languages, options);
+  const auto [folder, languages] = SplitBitextArgument(argument);
+  return OpenBitext(folder, languages, options);
 }
 
 // A data set of text that --data can name.

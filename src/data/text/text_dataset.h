@@ -15,6 +15,7 @@
 
 #include "thimble/base/result.h"
 #include "thimble/data/text/dictionary.h"
+#include "thimble/data/text/subwords/merge_list.h"
 
 namespace thimble {
 
@@ -67,6 +68,8 @@ struct TextData {
   std::unique_ptr<TextDataset> train;
   std::unique_ptr<TextDataset> validation;  // null if the folder has none
   std::unique_ptr<TextDataset> test;
+  // With which words were split into subwords; null if the folder does not say.
+  std::shared_ptr<const MergeList> merges;
   int32_t max_sentence_tokens = 0;  // as asked for
   // Identifies texts and dictionaries, independent of where their files are: "bitext de-en, 160239
   // training and 6750 test pairs, 8848 and 6632 words, crc64:…".

@@ -96,4 +96,11 @@ Result<TextFile> OpenTextFile(const std::string& path, Crc64& checksum) {
   return TextFile{std::move(reader), check.lines()};
 }
 
+Result<void> CheckSameLines(const TextFile& source, const TextFile& target) {
+  if (source.lines == target.lines) return {};
+  return BadInput(fmt::format("{}: has {} lines, but {} has {}; expected a translation in each",
+                              source.reader.path(), source.lines, target.reader.path(),
+                              target.lines));
+}
+
 }  // namespace thimble

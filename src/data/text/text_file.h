@@ -23,4 +23,7 @@ inline constexpr int64_t kMaxTextFileBytes = UINT32_MAX;
 // empty, too large, not UTF-8 or missing.
 Result<TextFile> OpenTextFile(const std::string& path, Crc64& checksum);
 
+// BadInput if one of the files has more lines than the other.
+Result<void> CheckSameLines(const TextFile& source, const TextFile& target);
+
 }  // namespace thimble

@@ -77,6 +77,35 @@ TEST_F(BitextFolderTest, DictionariesAreOptionalButNotOneOfThem) {
   EXPECT_EQ(found->target_dictionary, folder_.File("dict.en.txt"));
 }
 
+TEST_F(BitextFolderTest, MergesAreOptional) {
+  EXPECT_EQ(FindBitext(folder_.path(), "")->merges, "");
+  folder_.Write("bpe.codes", "");
+  EXPECT_EQ(FindBitext(folder_.path(), "")->merges, folder_.File("bpe.codes"));
+}
+
+// A program that was killed may have left them.
+TEST_F(BitextFolderTest, FilesThatAreBeingWrittenAreNoText) {
+  folder_.Write("train.fr.tmp", "une maison\n");
+  EXPECT_EQ(Error(), "found");
+  for (const char* name : {"train.de", "train.en"}) {
+    std::filesystem::rename(folder_.File(name), folder_.File(name) + ".tmp");
+  }
+  EXPECT_NE(Error().find("found 0;"), std::string::npos);
+}
+
+TEST(BitextArgumentTest, LanguagesFollowTheLastComma) {
+  const auto expect = [](const char* argument, const char* folder, const char* languages) {
+    const BitextArgument split = SplitBitextArgument(argument);
+    EXPECT_EQ(split.folder, folder);
+    EXPECT_EQ(split.languages, languages);
+  };
+  expect("data/de", "data/de", "");
+  expect("data,de-en", "data", "de-en");
+  expect("a,b,de-en", "a,b", "de-en");
+  expect("data,", "data", "");
+  expect("", "", "");
+}
+
 TEST_F(BitextFolderTest, MissingFolder) {
   for (const std::string& path : {folder_.File("none"), folder_.File("train.de")}) {
     const auto found = FindBitext(path, "");

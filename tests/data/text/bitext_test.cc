@@ -285,5 +285,19 @@ TEST(BitextDeathTest, WrongUse) {
                "at most 70000 tokens");
 }
 
+TEST_F(BitextTest, MergesBelongToTheData) {
+  const TextData without = Open();
+  EXPECT_EQ(without.merges, nullptr);
+  folder_.Write("bpe.codes", "#version: 0.2\na b\n");
+  const TextData with = Open();
+  ASSERT_NE(with.merges, nullptr);
+  EXPECT_EQ(with.merges->ToText(), "#version: 0.2\na b\n");
+  EXPECT_NE(with.identity, without.identity);
+  folder_.Write("bpe.codes", "#version: 0.2\na c\n");
+  EXPECT_NE(Open().identity, with.identity);
+  folder_.Write("bpe.codes", "a b\n");
+  EXPECT_THAT(OpenError(), HasSubstr("bpe.codes: line 1: expected \"#version: 0.2\""));
+}
+
 }  // namespace
 }  // namespace thimble

@@ -78,5 +78,19 @@ TEST_F(TextFileTest, MissingFile) {
             folder_.File("none") + ": cannot open: No such file or directory");
 }
 
+TEST_F(TextFileTest, TranslationsHaveAsManyLines) {
+  folder_.Write("de", "ein haus\nzwei\n");
+  folder_.Write("en", "a house\ntwo");
+  folder_.Write("fr", "une maison\n");
+  Crc64 checksum;
+  const TextFile de = OpenTextFile(folder_.File("de"), checksum).value();
+  const TextFile en = OpenTextFile(folder_.File("en"), checksum).value();
+  const TextFile fr = OpenTextFile(folder_.File("fr"), checksum).value();
+  EXPECT_TRUE(CheckSameLines(de, en).ok());
+  EXPECT_EQ(CheckSameLines(de, fr).error().message, folder_.File("de") + ": has 2 lines, but " +
+                                                        folder_.File("fr") +
+                                                        " has 1; expected a translation in each");
+}
+
 }  // namespace
 }  // namespace thimble

@@ -88,9 +88,10 @@ void AddTranslateCommand(CLI::App& app, int* exit_code) {
                                  "simd", "precision", "scratch", "budget"});
   command->footer(
       "The defaults of these options come from the run's config.toml. Lines are expected as the\n"
-      "run's texts are: split into tokens and, with subwords, marked by \"@@\". Each line of the\n"
-      "input gives one line of output, in the same order; lines are translated as soon as no\n"
-      "more of them are waiting.\n");
+      "text was that the run's data were prepared from: tokenised or not, in the same case. If\n"
+      "the run has merges (bpe.codes), words are split into subwords, but those that end in\n"
+      "\"@@\" are subwords already. Each line of the input gives one line of output, in the same\n"
+      "order; lines are translated as soon as no more of them are waiting.\n");
   command->callback([flags, exit_code] {
     const auto result = RunTranslate(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

@@ -221,7 +221,8 @@ Result<void> RunFolder::Clear() const {
        {"checkpoint/state.safetensors", "checkpoint/previous.safetensors",
         "checkpoint/next.safetensors", "config.toml", "model.toml", "plan.json", "metrics.jsonl",
         "summary.json", "weights.safetensors", "weights.sparse.safetensors", "best.safetensors",
-        "best.sparse.safetensors", "report.html", "dict.source.txt", "dict.target.txt"}) {
+        "best.sparse.safetensors", "report.html", "dict.source.txt", "dict.target.txt",
+        "bpe.codes"}) {
     THIMBLE_TRY(Remove(name));
   }
   for (const std::string& name : EpochWeightsIn(path_)) THIMBLE_TRY(Remove(name));

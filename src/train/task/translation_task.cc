@@ -82,8 +82,11 @@ class OpenedText final : public TaskData {
   }
   const TextDataset* Sentences(DataPart part) const override { return DatasetOf(*data_, part); }
   std::vector<FileToKeep> FilesToKeep() const override {
-    return {{kSourceDictionaryFile, data_->train->source_dictionary().ToText()},
-            {kTargetDictionaryFile, data_->train->target_dictionary().ToText()}};
+    std::vector<FileToKeep> files = {
+        {kSourceDictionaryFile, data_->train->source_dictionary().ToText()},
+        {kTargetDictionaryFile, data_->train->target_dictionary().ToText()}};
+    if (data_->merges != nullptr) files.push_back({kMergesFile, data_->merges->ToText()});
+    return files;
   }
   bool Has(DataPart part) const override { return DatasetOf(*data_, part) != nullptr; }
   std::unique_ptr<TrainingSource> Training(int64_t batch) const override {

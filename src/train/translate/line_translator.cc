@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
 #include "thimble/data/text/words.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/device/device.h"
@@ -16,6 +21,16 @@ Result<Dictionary> ReadDictionary(const std::string& folder, const char* name) {
   auto dictionary = Dictionary::Read(folder + "/" + name);
   if (dictionary.ok()) return dictionary;
   return WithContext("the run's dictionary", dictionary.error());
+}
+
+// The run's merges; none if its data had none.
+Result<std::optional<MergeList>> ReadMerges(const std::string& folder) {
+  const std::string path = folder + "/" + kMergesFile;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) return std::optional<MergeList>();
+  auto merges = MergeList::Read(path);
+  if (!merges.ok()) return WithContext("the run's merges", merges.error());
+  return std::optional<MergeList>(std::move(*merges));
 }
 
 Result<void> CheckSetup(const TranslationSetup& setup) {
@@ -39,9 +54,11 @@ Result<std::unique_ptr<LineTranslator>> LineTranslator::Open(const TranslationSe
                            ReadDictionary(setup.run_folder, kSourceDictionaryFile));
   THIMBLE_ASSIGN_OR_RETURN(Dictionary target,
                            ReadDictionary(setup.run_folder, kTargetDictionaryFile));
+  THIMBLE_ASSIGN_OR_RETURN(std::optional<MergeList> merges, ReadMerges(setup.run_folder));
   spec.source_words = source.size();
   spec.target_words = target.size();
   std::unique_ptr<LineTranslator> made(new LineTranslator(std::move(source), std::move(target)));
+  if (merges) made->UseMerges(std::move(*merges));
   THIMBLE_ASSIGN_OR_RETURN(made->program_,
                            MakeTranslationProgram(config, spec, setup.longest, ops));
   THIMBLE_TRY(CheckBudget(made->program_.program, config.budget_bytes,
@@ -54,11 +71,17 @@ Result<std::unique_ptr<LineTranslator>> LineTranslator::Open(const TranslationSe
   return made;
 }
 
+void LineTranslator::UseMerges(MergeList merges) {
+  merges_ = std::make_unique<const MergeList>(std::move(merges));
+  splitter_ = std::make_unique<SubwordSplitter>(*merges_);
+}
+
 WordIds LineTranslator::IdsOf(const InputLine& line) {
   const auto most = static_cast<size_t>(program_.decoding->spec.longest) - 1;
   WordIds ids;
   bool is_cut = line.was_cut;
-  std::string_view rest = line.text;
+  const std::string split = splitter_ == nullptr ? std::string() : splitter_->SplitLine(line.text);
+  std::string_view rest = splitter_ == nullptr ? line.text : split;
   for (std::string_view word = TakeWord(rest); !word.empty(); word = TakeWord(rest)) {
     if (ids.size() == most) {
       is_cut = true;

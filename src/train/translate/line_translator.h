@@ -10,6 +10,7 @@
 #include "thimble/base/result.h"
 #include "thimble/data/text/dictionary.h"
 #include "thimble/data/text/line_input.h"
+#include "thimble/data/text/subwords/subword_splitter.h"
 #include "thimble/exec/executor.h"
 #include "thimble/train/options/config.h"
 #include "thimble/train/planning/training_program.h"
@@ -19,7 +20,7 @@ namespace thimble {
 
 struct TranslationSetup {
   TrainConfig config;      // of the run; batch: tokens at a time
-  std::string run_folder;  // its dictionaries
+  std::string run_folder;  // its dictionaries and, if there are any, merges
   std::string weights;     // a file
   int64_t longest = 1024;  // tokens of a sentence, </s> included; longer ones are cut
 };
@@ -31,7 +32,8 @@ class LineTranslator {
                                                       const OpRegistry& ops);
 
   // A translation for each line: words separated by single spaces. An empty line's is empty. Each
-  // depends on its own line alone.
+  // depends on its own line alone. Lines may be raw if the run has merges: words are split into
+  // subwords with them, except those that are subwords already (SplitLine).
   std::vector<std::string> Translate(std::span<const InputLine> lines);
 
   // Of the lines so far.
@@ -46,11 +48,15 @@ class LineTranslator {
   LineTranslator(Dictionary source, Dictionary target)
       : source_(std::move(source)), target_(std::move(target)) {}
 
+  // Splits words into subwords from now on.
+  void UseMerges(MergeList merges);
   // The tokens as indices, with </s>; empty if there are none.
   WordIds IdsOf(const InputLine& line);
 
   Dictionary source_;
   Dictionary target_;
+  std::unique_ptr<const MergeList> merges_;    // or null: lines are split already
+  std::unique_ptr<SubwordSplitter> splitter_;  // with them
   TrainingProgram program_;
   std::unique_ptr<Executor> executor_;
   std::unique_ptr<BatchTranslator> translator_;

@@ -230,7 +230,7 @@ TEST(SgdUpdate, StochasticRoundingNeedsTheNumberOfTheUpdate) {
 }
 
 TEST(SgdTensors, EachElementHasOneBlock) {
-  const int sizes[] = {1, 0, kSgdBlockElements, kSgdBlockElements + 1, 0, 5 * kSgdBlockElements, 3};
+  const int sizes[] = {1, 0, kUpdateBlockElements, kUpdateBlockElements + 1, 0, 5 * kUpdateBlockElements, 3};
   SgdTensors list;
   for (int size : sizes) list.Add({.elements = size});
   EXPECT_EQ(list.num_tensors, 5);
@@ -238,9 +238,9 @@ TEST(SgdTensors, EachElementHasOneBlock) {
   for (int block = 0; block < list.num_blocks; ++block) {
     const int index = list.Find(block);
     const SgdTensor& tensor = list.tensors[index];
-    const int first = (block - tensor.first_block) * kSgdBlockElements;
+    const int first = (block - tensor.first_block) * kUpdateBlockElements;
     EXPECT_EQ(first, covered[static_cast<size_t>(index)]);
-    covered[static_cast<size_t>(index)] = std::min(tensor.elements, first + kSgdBlockElements);
+    covered[static_cast<size_t>(index)] = std::min(tensor.elements, first + kUpdateBlockElements);
   }
   for (int i = 0; i < list.num_tensors; ++i) {
     EXPECT_EQ(covered[static_cast<size_t>(i)], list.tensors[i].elements);

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "thimble/ops/sgd_update/sgd_numbers.cuh"
 #include "thimble/ops/sgd_update/sgd_ports.h"
+#include "thimble/ops/update_numbers.cuh"
 #include "thimble/tensor/packed.h"
 
 namespace thimble {
@@ -114,21 +114,21 @@ __device__ __forceinline__ void CopySgdNumbers(SgdOp op, const SgdSettings& sett
                                                const SgdTensor& tensor, const SgdRange& range) {
   constexpr bool kQ8 = kCallers == SgdCallers::kBlock;
   if (WritesWeight(op)) {
-    CopySgdFour<kQ8>(settings.weight_type, tensor.weight, settings.next_weight_type,
-                     tensor.next_weight, range.first, range.count);
+    CopyFourNumbers<kQ8>(settings.weight_type, tensor.weight, settings.next_weight_type,
+                         tensor.next_weight, range.first, range.count);
   }
   if (WritesMomentum(op)) {
-    CopySgdFour<kQ8>(settings.momentum_type, tensor.momentum, settings.next_momentum_type,
-                     tensor.next_momentum, range.first, range.count);
+    CopyFourNumbers<kQ8>(settings.momentum_type, tensor.momentum, settings.next_momentum_type,
+                         tensor.next_momentum, range.first, range.count);
   }
 }
 
 // Returns what rounding takes from the weights to their momentum.
 __device__ __forceinline__ void FeedBack(const SgdSettings& settings, const SgdNow& now,
-                                         const SgdRounding& rounding, const SgdFour& weight,
-                                         SgdFour& momentum) {
-  const SgdFour stored =
-      RoundSgdFour(settings.next_weight_type, weight, rounding, RoundingDraw::ShiftOf(0));
+                                         const FourRounding& rounding, const FourNumbers& weight,
+                                         FourNumbers& momentum) {
+  const FourNumbers stored =
+      RoundFourNumbers(settings.next_weight_type, weight, rounding, RoundingDraw::ShiftOf(0));
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     const float returned = now.gain * (weight.numbers[k] - stored.numbers[k]);
@@ -137,7 +137,7 @@ __device__ __forceinline__ void FeedBack(const SgdSettings& settings, const SgdN
 }
 
 // Any types, rounding at random if the settings ask for it. `load_gradient` returns the gradients
-// as an SgdFour; it is not called if they are not used.
+// as an FourNumbers; it is not called if they are not used.
 template <SgdCallers kCallers, class LoadGradient>
 __device__ __forceinline__ void UpdateNumbers(SgdOp op, const SgdSettings& settings,
                                               const SgdNow& now, const SgdTensor& tensor,
@@ -147,24 +147,26 @@ __device__ __forceinline__ void UpdateNumbers(SgdOp op, const SgdSettings& setti
   if (now.factor == 0 && !(op == SgdOp::kGather && now.first)) {  // the same for all threads
     return CopySgdNumbers<kCallers>(op, settings, tensor, range);
   }
-  SgdFour weight = LoadSgdFour<kQ8>(settings.weight_type, tensor.weight, range.first, range.count);
-  SgdFour momentum =
-      LoadSgdFour<kQ8>(settings.momentum_type, tensor.momentum, range.first, range.count);
-  const SgdFour gradient = load_gradient();
+  FourNumbers weight =
+      LoadFourNumbers<kQ8>(settings.weight_type, tensor.weight, range.first, range.count);
+  FourNumbers momentum =
+      LoadFourNumbers<kQ8>(settings.momentum_type, tensor.momentum, range.first, range.count);
+  const FourNumbers gradient = load_gradient();
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     UpdateElement(op, settings, now, gradient.numbers[k], weight.numbers[k], momentum.numbers[k]);
   }
-  SgdRounding rounding{.stochastic = settings.stochastic};
+  FourRounding rounding{.stochastic = settings.stochastic};
   if (settings.stochastic) rounding.words = SgdWords<kCallers>(op, settings, range);
   if (CanFeedBack(op) && now.gain > 0) FeedBack(settings, now, rounding, weight, momentum);
   if (WritesWeight(op)) {
-    StoreSgdFour<kQ8>(settings.next_weight_type, weight, rounding, 0, tensor.next_weight,
-                      range.first, range.count);
+    StoreFourNumbers<kQ8>(settings.next_weight_type, weight, rounding, 0, tensor.next_weight,
+                          range.first, range.count);
   }
   if (WritesMomentum(op)) {
-    StoreSgdFour<kQ8>(settings.next_momentum_type, momentum, rounding, op == SgdOp::kGather ? 0 : 1,
-                      tensor.next_momentum, range.first, range.count);
+    StoreFourNumbers<kQ8>(settings.next_momentum_type, momentum, rounding,
+                          op == SgdOp::kGather ? 0 : 1, tensor.next_momentum, range.first,
+                          range.count);
   }
 }
 

@@ -1,11 +1,10 @@
-// The tensors that one launch of a kernel of sgd_update works on. The list is passed as a kernel
-// argument, and blocks look up their tensor in it.
+// The tensors that one launch of a kernel of sgd_update works on.
 #pragma once
 
 #include <array>
 #include <cstdint>
-#include <type_traits>
 
+#include "thimble/ops/update_tensors.h"
 #include "thimble/tensor/dtype.h"
 
 namespace thimble {
@@ -49,57 +48,20 @@ struct SgdTensor {
 // and the arrays are advanced by as many as if they were dense from the beginning of their pools
 // on.
 struct PackedSgdTensor : SgdTensor {
+  static constexpr bool kPacked = true;
+
   const uint32_t* starts = nullptr;  // on the device: of the tensor's blocks
   int blocks = 0;
   int index = 0;  // among the tensors of the pools
 };
 
-inline constexpr int kSgdThreads = 256;
-// Each thread works on four elements at once, several times: finding the tensor takes as long as
-// the work on a few elements. A multiple of the blocks of q8.
-inline constexpr int kSgdPasses = 2;
-inline constexpr int kSgdBlockElements = kSgdPasses * 4 * kSgdThreads;
 // All 80 tensors of a wrn-28-2, within the 4 KiB of kernel arguments that every GPU supports.
 inline constexpr int kMaxSgdTensors = 80;
 // All its convolutions, likewise.
 inline constexpr int kMaxPackedSgdTensors = 60;
 
-template <class Tensor, int kMax_>
-struct SgdTensorList {
-  static constexpr int kMax = kMax_;
-  static constexpr bool kPacked = std::is_same_v<Tensor, PackedSgdTensor>;
-
-  Tensor tensors[kMax];
-  uint16_t streams[kMax];
-  SgdSettings settings;
-  int num_tensors = 0;
-  int num_blocks = 0;
-
-  // Requires space in the list. Ignores empty tensors.
-  constexpr void Add(Tensor tensor, uint16_t stream = 0) {
-    if (tensor.elements == 0) return;
-    tensor.first_block = num_blocks;
-    num_blocks += (tensor.elements - 1) / kSgdBlockElements + 1;
-    streams[num_tensors] = stream;
-    tensors[num_tensors++] = tensor;
-  }
-  constexpr void Clear() { num_tensors = num_blocks = 0; }
-  // The index of the tensor that a block below num_blocks works on.
-  constexpr int Find(int block) const {
-    int low = 0;
-    int high = num_tensors;
-    while (high - low > 1) {
-      const int middle = (low + high) / 2;
-      if (tensors[middle].first_block <= block) {
-        low = middle;
-      } else {
-        high = middle;
-      }
-    }
-    return low;
-  }
-};
-
+template <class Tensor, int kMax>
+using SgdTensorList = UpdateTensorList<Tensor, SgdSettings, kMax>;
 using SgdTensors = SgdTensorList<SgdTensor, kMaxSgdTensors>;
 using PackedSgdTensors = SgdTensorList<PackedSgdTensor, kMaxPackedSgdTensors>;
 static_assert(sizeof(SgdTensors) <= 4096 && sizeof(PackedSgdTensors) <= 4096);

@@ -137,14 +137,14 @@ float Attribute(const KernelCall& call, std::string_view name) {
 }
 
 // How the pieces of the arrays are rounded, if the node rounds at random.
-struct SgdRounding {
+struct FourRounding {
   uint32_t occasion = 0;
   size_t first_number = 0;  // of the arrays in the whole tensor
   float gain = 0;           // of error feedback, also if the node rounds to the nearest
 };
 
 // Calls body for pieces of the arrays and rounds the results.
-void ForEachPiece(const KernelCall& call, const SgdInputs& where, const SgdRounding& how,
+void ForEachPiece(const KernelCall& call, const SgdInputs& where, const FourRounding& how,
                   FunctionRef<void(const NumberPiece&)> body) {
   NumberRounding rounding;
   RoundingDraw draw = DrawOf(call.attributes);
@@ -194,7 +194,7 @@ void SgdUpdatePlainCpu::RunRange(const KernelCall& call, size_t first_number) {
                                .weight_decay = Attribute(call, "weight_decay"),
                                .factor = SgdFactorOf(call, kSgdPlainInputs)};
   if (constants.factor == 0) return CopyStored(call, 0, 0);
-  const SgdRounding rounding{.first_number = first_number};
+  const FourRounding rounding{.first_number = first_number};
   ForEachPiece(call, kSgdPlainInputs, rounding, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(SgdUpdatePlain)(constants, piece);
   });
@@ -207,7 +207,7 @@ void SgdGatherCpu::RunRange(const KernelCall& call, size_t first_number) {
   const auto seen = static_cast<uint32_t>(call.In<int32_t>(3)[0]);
   const bool skipped = constants.factor == 0;
   if (skipped && seen != 0) return CopyStored(call, 2, 0);
-  const SgdRounding rounding{.occasion = seen + 1, .first_number = first_number};
+  const FourRounding rounding{.occasion = seen + 1, .first_number = first_number};
   ForEachPiece(call, kSgdGatherInputs, rounding, [&](const NumberPiece& piece) {
     if (seen != 0) return HWY_DYNAMIC_DISPATCH(SgdGatherMore)(constants, piece);
     if (skipped) return HWY_DYNAMIC_DISPATCH(SgdDecay)(constants, piece);

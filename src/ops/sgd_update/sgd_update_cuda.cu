@@ -5,26 +5,14 @@
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
-#include "thimble/ops/sgd_update/sgd_numbers.cuh"
 #include "thimble/ops/sgd_update/sgd_ports.h"
 #include "thimble/ops/sgd_update/sgd_step.cuh"
 #include "thimble/ops/sgd_update/sgd_tensors.h"
 #include "thimble/ops/sgd_update/sgd_update.h"
+#include "thimble/ops/update_numbers.cuh"
 
 namespace thimble {
 namespace {
-
-// The place of a block: its tensor, and this thread's first element.
-struct SgdPlace {
-  int tensor, first;
-
-  template <class List>
-  __device__ explicit SgdPlace(const List& tensors)
-      : tensor(tensors.Find(static_cast<int>(blockIdx.x))),
-        first((static_cast<int>(blockIdx.x) - tensors.tensors[tensor].first_block) *
-                  kSgdBlockElements +
-              4 * static_cast<int>(threadIdx.x)) {}
-};
 
 // All numbers are f32: nothing is rounded.
 template <SgdOp kOp>
@@ -33,30 +21,30 @@ __device__ void UpdateFloats(const SgdSettings& settings, const SgdNow& now,
   if (i >= tensor.elements) return;
   const bool skipped = WritesWeight(kOp) && now.factor == 0;
   const int count = min(4, tensor.elements - i);
-  SgdFour weight = LoadSgdFloats(tensor.weight, i, count);
-  SgdFour momentum = LoadSgdFloats(tensor.momentum, i, count);
+  FourNumbers weight = LoadFourFloats(tensor.weight, i, count);
+  FourNumbers momentum = LoadFourFloats(tensor.momentum, i, count);
   if (!skipped) {
-    const SgdFour gradient = LoadSgdFloats(tensor.gradient, i, count);
+    const FourNumbers gradient = LoadFourFloats(tensor.gradient, i, count);
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       UpdateElement(kOp, settings, now, gradient.numbers[k], weight.numbers[k],
                     momentum.numbers[k]);
     }
   }
-  StoreSgdFloats(weight, tensor.next_weight, i, count);
-  StoreSgdFloats(momentum, tensor.next_momentum, i, count);
+  StoreFourFloats(weight, tensor.next_weight, i, count);
+  StoreFourFloats(momentum, tensor.next_momentum, i, count);
 }
 
 template <SgdOp kOp>
-__global__ void __launch_bounds__(kSgdThreads)
+__global__ void __launch_bounds__(kUpdateThreads)
     SgdFloatKernel(const __grid_constant__ SgdTensors tensors) {
   WaitForKernelsBefore();
-  const SgdPlace place(tensors);
+  const UpdatePlace place(tensors);
   const SgdTensor tensor = tensors.tensors[place.tensor];
   const SgdNow now = ReadNow(tensors.settings);
 #pragma unroll
-  for (int pass = 0; pass < kSgdPasses; ++pass) {
-    UpdateFloats<kOp>(tensors.settings, now, tensor, place.first + pass * 4 * kSgdThreads);
+  for (int pass = 0; pass < kUpdatePasses; ++pass) {
+    UpdateFloats<kOp>(tensors.settings, now, tensor, place.first + pass * 4 * kUpdateThreads);
   }
 }
 
@@ -72,9 +60,9 @@ __device__ SgdSettings WithTypes(SgdSettings settings) {
 
 // Any types.
 template <SgdOp kOp, class Storage, class List>
-__global__ void __launch_bounds__(kSgdThreads) SgdKernel(const __grid_constant__ List tensors) {
+__global__ void __launch_bounds__(kUpdateThreads) SgdKernel(const __grid_constant__ List tensors) {
   WaitForKernelsBefore();
-  const SgdPlace place(tensors);
+  const UpdatePlace place(tensors);
   const SgdTensor tensor = StoredArrays(tensors.settings, tensors.tensors[place.tensor]);
   // Blocks are launched for all elements of a packed tensor, of which only some are stored.
   if (List::kPacked && place.first - 4 * static_cast<int>(threadIdx.x) >= tensor.elements) return;
@@ -82,11 +70,11 @@ __global__ void __launch_bounds__(kSgdThreads) SgdKernel(const __grid_constant__
   const SgdNow now = ReadNow(settings);
   const uint32_t stream = settings.streams_from + tensors.streams[place.tensor];
 #pragma unroll 1
-  for (int pass = 0; pass < kSgdPasses; ++pass) {
-    const int i = place.first + pass * 4 * kSgdThreads;
+  for (int pass = 0; pass < kUpdatePasses; ++pass) {
+    const int i = place.first + pass * 4 * kUpdateThreads;
     const int count = max(0, min(4, tensor.elements - i));
     UpdateNumbers<SgdCallers::kBlock>(kOp, settings, now, tensor, {i, i, count, stream}, [&] {
-      return LoadSgdFour(settings.gradient_type, tensor.gradient, i, count);
+      return LoadFourNumbers(settings.gradient_type, tensor.gradient, i, count);
     });
   }
 }
@@ -137,15 +125,15 @@ class SgdLauncher {
     const auto blocks = static_cast<unsigned>(tensors_.num_blocks);
     if constexpr (List::kPacked) {
       // Few numbers: a kernel for each type would take more time to compile than it saves.
-      SgdKernel<kOp, AnyNumber><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+      SgdKernel<kOp, AnyNumber><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
     } else if (AreAll<kOp>(DType::kF32, tensors_.settings)) {
-      SgdFloatKernel<kOp><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+      SgdFloatKernel<kOp><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
     } else if (AreAll<kOp>(DType::kF16, tensors_.settings)) {
-      SgdKernel<kOp, F16><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+      SgdKernel<kOp, F16><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
     } else if (AreAll<kOp>(DType::kBF16, tensors_.settings)) {
-      SgdKernel<kOp, BF16><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+      SgdKernel<kOp, BF16><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
     } else {
-      SgdKernel<kOp, AnyNumber><<<blocks, kSgdThreads, 0, stream_>>>(tensors_);
+      SgdKernel<kOp, AnyNumber><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
     }
     THIMBLE_CUDA_LAUNCHED();
     tensors_.Clear();

@@ -17,7 +17,7 @@ namespace thimble {
 // Uses the gradients of a range. Not inlined: it is as long as a whole kernel, and the kernels that
 // end with it are compiled in many variants.
 __noinline__ __device__ inline void UseGradients(const SumTarget& target, const SgdRange& range,
-                                                 SgdFour gradients) {
+                                                 FourNumbers gradients) {
   if (target.limits_f16) {
 #pragma unroll
     for (float& gradient : gradients.numbers) {
@@ -34,7 +34,7 @@ __noinline__ __device__ inline void UseGradients(const SumTarget& target, const 
     return;
   }
   const GradientUse& use = target.use;
-  gradients = RoundSgdFour(use.settings.gradient_type, gradients, {}, 0);
+  gradients = RoundFourNumbers(use.settings.gradient_type, gradients, {}, 0);
   if (use.user == SumUser::kAccumulate) {
     const ConstNumbers sum{use.tensor.weight, use.settings.weight_type};
     const Numbers next{use.tensor.next_weight, use.settings.next_weight_type};
@@ -52,7 +52,7 @@ __noinline__ __device__ inline void UseGradients(const SumTarget& target, const 
 
 // The active ones of some neighbouring sums, in order, and how many.
 template <int kCount>
-__device__ int PickActive(const float (&sums)[kCount], uint32_t active, SgdFour& picked) {
+__device__ int PickActive(const float (&sums)[kCount], uint32_t active, FourNumbers& picked) {
   int count = 0;
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
@@ -76,7 +76,7 @@ __device__ void HandOverSums(const float (&sums)[kCount], const SumTarget& targe
   if (target.ring == 0 && target.use.user == SumUser::kNone) {
     return StoreActive(sums, target.packed, element, target.numbers);
   }
-  SgdFour picked;
+  FourNumbers picked;
   SgdRange range{static_cast<int>(element), static_cast<int>(element), kCount, target.use.stream};
   uint32_t active = (1U << kCount) - 1;
   if (target.packed.is_packed()) {

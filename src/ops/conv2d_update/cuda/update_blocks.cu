@@ -12,7 +12,7 @@ namespace thimble {
 namespace {
 
 // Numbers that a block of threads works on at once: whole blocks of q8.
-constexpr int kNumbersAtOnce = 4 * kSgdThreads;
+constexpr int kNumbersAtOnce = 4 * kUpdateThreads;
 static_assert(kNumbersAtOnce % kQ8BlockNumbers == 0);
 
 // How many numbers of the tensor are stored before this element. Requires an element.
@@ -29,7 +29,7 @@ __device__ SgdTensor ArraysOf(const BlocksToUpdate& blocks) {
   return StoredArrays(blocks.use.settings, packed);
 }
 
-__global__ void __launch_bounds__(kSgdThreads)
+__global__ void __launch_bounds__(kUpdateThreads)
     UpdateBlocksKernel(const __grid_constant__ BlocksToUpdate blocks) {
   constexpr auto kBlock = static_cast<int>(kQ8BlockNumbers);
   WaitForKernelsBefore();
@@ -48,7 +48,7 @@ __global__ void __launch_bounds__(kSgdThreads)
     const int count = max(0, min(4, end - i));
     UpdateNumbers<SgdCallers::kBlock>(
         blocks.use.op, settings, now, tensor, {i, i, count, blocks.use.stream}, [&] {
-          return LoadSgdFour<false>(blocks.gradients.type, blocks.gradients.data, i % blocks.ring,
+          return LoadFourNumbers<false>(blocks.gradients.type, blocks.gradients.data, i % blocks.ring,
                                     count);
         });
   }
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kSgdThreads)
 void LaunchUpdateBlocks(cudaStream_t stream, const BlocksToUpdate& blocks) {
   const int64_t most = blocks.end - blocks.first + static_cast<int64_t>(kQ8BlockNumbers);
   const int64_t groups = (most + kNumbersAtOnce - 1) / kNumbersAtOnce;
-  UpdateBlocksKernel<<<static_cast<unsigned>(groups), kSgdThreads, 0, stream>>>(blocks);
+  UpdateBlocksKernel<<<static_cast<unsigned>(groups), kUpdateThreads, 0, stream>>>(blocks);
   THIMBLE_CUDA_LAUNCHED();
 }
 

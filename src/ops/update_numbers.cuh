@@ -1,22 +1,35 @@
-// Four numbers of any storage type, as a thread of sgd_update reads and writes them. All threads of
-// a block call these functions together: q8 needs the largest number of 64 threads.
+// Four numbers of any storage type, as a thread of an update reads and writes them. All threads of
+// a block (kUpdateThreads) call these functions together: q8 needs the largest number of 64
+// threads.
 #pragma once
 
 #include <array>
 #include <cstdint>
 
 #include "thimble/device/cuda/numbers.cuh"
-#include "thimble/ops/sgd_update/sgd_tensors.h"
+#include "thimble/ops/update_tensors.h"
 #include "thimble/tensor/rounding_draw.h"
 #include "thimble/tensor/short_numbers.h"
 
 namespace thimble {
 
-struct SgdFour {
+// The place of a thread: the tensor of its block, and its own first element.
+struct UpdatePlace {
+  int tensor, first;
+
+  template <class List>
+  __device__ explicit UpdatePlace(const List& tensors)
+      : tensor(tensors.Find(static_cast<int>(blockIdx.x))),
+        first((static_cast<int>(blockIdx.x) - tensors.tensors[tensor].first_block) *
+                  kUpdateBlockElements +
+              4 * static_cast<int>(threadIdx.x)) {}
+};
+
+struct FourNumbers {
   float numbers[4] = {0, 0, 0, 0};
 };
 
-struct SgdRounding {
+struct FourRounding {
   bool stochastic = false;
   std::array<uint32_t, 4> words = {};
 };
@@ -24,8 +37,8 @@ struct SgdRounding {
 // Element i and those after it, of which there are `count`; `i` is a multiple of 4. An array that
 // the op does not have is null.
 template <class Stored>
-__device__ inline SgdFour LoadSgdNumbers(const void* array, int i, int count) {
-  SgdFour four;
+__device__ inline FourNumbers LoadFourOf(const void* array, int i, int count) {
+  FourNumbers four;
   const auto* from = static_cast<const Stored*>(array) + i;
   if (count == 4 && reinterpret_cast<uintptr_t>(from) % (4 * sizeof(Stored)) == 0) {
     const float4 numbers = LoadFour(from);
@@ -39,7 +52,7 @@ __device__ inline SgdFour LoadSgdNumbers(const void* array, int i, int count) {
 }
 
 template <class Stored>
-__device__ inline void StoreSgdNumbers(const SgdFour& four, void* array, int i, int count) {
+__device__ inline void StoreFourOf(const FourNumbers& four, void* array, int i, int count) {
   auto* to = static_cast<Stored*>(array) + i;
   if (count == 4 && reinterpret_cast<uintptr_t>(to) % (4 * sizeof(Stored)) == 0) {
     return StoreFour(
@@ -51,11 +64,11 @@ __device__ inline void StoreSgdNumbers(const SgdFour& four, void* array, int i, 
   }
 }
 
-__device__ inline SgdFour LoadSgdFloats(const void* array, int i, int count) {
-  return array == nullptr ? SgdFour{} : LoadSgdNumbers<float>(array, i, count);
+__device__ inline FourNumbers LoadFourFloats(const void* array, int i, int count) {
+  return array == nullptr ? FourNumbers{} : LoadFourOf<float>(array, i, count);
 }
-__device__ inline void StoreSgdFloats(const SgdFour& four, void* array, int i, int count) {
-  if (array != nullptr) StoreSgdNumbers<float>(four, array, i, count);
+__device__ inline void StoreFourFloats(const FourNumbers& four, void* array, int i, int count) {
+  if (array != nullptr) StoreFourOf<float>(four, array, i, count);
 }
 
 // Of q8: the block of element i, and its integers from i on.
@@ -68,8 +81,8 @@ __device__ inline int PlaceInBlock(int i) {
   return static_cast<int>(sizeof(float)) + i % static_cast<int>(kQ8BlockNumbers);
 }
 
-__device__ inline SgdFour LoadQ8(const void* array, int i, int count) {
-  SgdFour four;
+__device__ inline FourNumbers LoadQ8(const void* array, int i, int count) {
+  FourNumbers four;
   if (count == 0) return four;
   const std::byte* block = BlockOf(static_cast<const std::byte*>(array), i);
   const float scale = *reinterpret_cast<const float*>(block);
@@ -81,7 +94,7 @@ __device__ inline SgdFour LoadQ8(const void* array, int i, int count) {
 
 // The largest magnitude, as bits, among the threads of a block of q8.
 __device__ inline uint32_t LargestInQ8Block(uint32_t magnitude) {
-  constexpr int kWarps = kSgdThreads / 32;
+  constexpr int kWarps = kUpdateThreads / 32;
   constexpr int kWarpsPerBlock = static_cast<int>(kQ8BlockNumbers) / 4 / 32;
   static_assert(kWarpsPerBlock == 2);
   __shared__ uint32_t largest[kWarps];
@@ -95,7 +108,7 @@ __device__ inline uint32_t LargestInQ8Block(uint32_t magnitude) {
   return max(largest[warp], largest[warp ^ 1]);
 }
 
-__device__ inline void StoreQ8(const SgdFour& four, const SgdRounding& rounding, int shift,
+__device__ inline void StoreQ8(const FourNumbers& four, const FourRounding& rounding, int shift,
                                void* array, int i, int count) {
   uint32_t magnitude = 0;
   for (int k = 0; k < count; ++k) {
@@ -123,24 +136,24 @@ __device__ inline void StoreQ8(const SgdFour& four, const SgdRounding& rounding,
 
 // The functions below know q8 only if kQ8 says so: it needs all threads of a block.
 template <bool kQ8 = true>
-__device__ inline SgdFour LoadSgdFour(DType type, const void* array, int i, int count) {
+__device__ inline FourNumbers LoadFourNumbers(DType type, const void* array, int i, int count) {
   if (array == nullptr) return {};
   switch (type) {
     case DType::kF16:
-      return LoadSgdNumbers<F16>(array, i, count);
+      return LoadFourOf<F16>(array, i, count);
     case DType::kBF16:
-      return LoadSgdNumbers<BF16>(array, i, count);
+      return LoadFourOf<BF16>(array, i, count);
     case DType::kQ8:
       if constexpr (kQ8) return LoadQ8(array, i, count);
       return {};
     default:
-      return LoadSgdNumbers<float>(array, i, count);
+      return LoadFourOf<float>(array, i, count);
   }
 }
 
 // What an array of f32, f16 or bf16 would store of these numbers.
-__device__ inline SgdFour RoundSgdFour(DType type, SgdFour four, const SgdRounding& rounding,
-                                       int shift) {
+__device__ inline FourNumbers RoundFourNumbers(DType type, FourNumbers four,
+                                               const FourRounding& rounding, int shift) {
 #pragma unroll
   for (int k = 0; k < 4; ++k) {
     float& number = four.numbers[k];
@@ -158,19 +171,19 @@ __device__ inline SgdFour RoundSgdFour(DType type, SgdFour four, const SgdRoundi
 
 // `output` is the index among the op's outputs, which decides the bits of the words.
 template <bool kQ8 = true>
-__device__ inline void StoreSgdFour(DType type, SgdFour four, const SgdRounding& rounding,
-                                    int output, void* array, int i, int count) {
+__device__ inline void StoreFourNumbers(DType type, FourNumbers four, const FourRounding& rounding,
+                                        int output, void* array, int i, int count) {
   const int shift = RoundingDraw::ShiftOf(output);
   switch (type) {
     case DType::kF16:
-      return StoreSgdNumbers<F16>(RoundSgdFour(type, four, rounding, shift), array, i, count);
+      return StoreFourOf<F16>(RoundFourNumbers(type, four, rounding, shift), array, i, count);
     case DType::kBF16:
-      return StoreSgdNumbers<BF16>(RoundSgdFour(type, four, rounding, shift), array, i, count);
+      return StoreFourOf<BF16>(RoundFourNumbers(type, four, rounding, shift), array, i, count);
     case DType::kQ8:
       if constexpr (kQ8) StoreQ8(four, rounding, shift, array, i, count);
       return;
     default:
-      return StoreSgdNumbers<float>(four, array, i, count);
+      return StoreFourOf<float>(four, array, i, count);
   }
 }
 
@@ -183,11 +196,11 @@ __device__ inline void CopyWords(const void* from, void* to, int i, int count) {
 }
 // If both have one type; otherwise rounded to the nearest.
 template <bool kQ8 = true>
-__device__ inline void CopySgdFour(DType from_type, const void* from, DType to_type, void* to,
-                                   int i, int count) {
+__device__ inline void CopyFourNumbers(DType from_type, const void* from, DType to_type, void* to,
+                                       int i, int count) {
   if (from_type != to_type) {
-    return StoreSgdFour<kQ8>(to_type, LoadSgdFour<kQ8>(from_type, from, i, count), {}, 0, to, i,
-                             count);
+    return StoreFourNumbers<kQ8>(to_type, LoadFourNumbers<kQ8>(from_type, from, i, count), {}, 0,
+                                 to, i, count);
   }
   if (from == to || count == 0) return;
   if (from_type == DType::kF32) return CopyWords<uint32_t>(from, to, i, count);

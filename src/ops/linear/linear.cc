@@ -212,6 +212,9 @@ OpDef Make_linear() {
         return ProductFlops(call.outputs[0], call.inputs[1]) + additions;
       })
       .CpuKernel<LinearCpu>("LinearCpu")
+      .CudaKernel<LinearShortCuda>("LinearShortCuda")
+      .CudaKernel<LinearFp32Cuda>("LinearFp32Cuda")
+      .CudaKernel<LinearTf32Cuda>("LinearTf32Cuda")
       .CudaKernel<LinearCuda>("LinearCuda")
       .Reference<LinearReference>();
 }
@@ -225,6 +228,9 @@ OpDef Make_linear_grad_weight() {
       .NoGradient("second derivatives are not supported")
       .Flops([](const OpCall& call) { return ProductFlops(call.inputs[1], call.outputs[0]); })
       .CpuKernel<LinearGradWeightCpu>("LinearGradWeightCpu")
+      .CudaKernel<LinearGradWeightShortCuda>("LinearGradWeightShortCuda")
+      .CudaKernel<LinearGradWeightFp32Cuda>("LinearGradWeightFp32Cuda")
+      .CudaKernel<LinearGradWeightTf32Cuda>("LinearGradWeightTf32Cuda")
       .CudaKernel<LinearGradWeightCuda>("LinearGradWeightCuda")
       .Reference<LinearGradWeightReference>();
 }
@@ -252,6 +258,9 @@ OpDef Make_linear_grad_input() {
       .NoGradient("second derivatives are not supported")
       .Flops([](const OpCall& call) { return ProductFlops(call.inputs[1], call.inputs[0]); })
       .CpuKernel<LinearGradInputCpu>("LinearGradInputCpu")
+      .CudaKernel<LinearGradInputShortCuda>("LinearGradInputShortCuda")
+      .CudaKernel<LinearGradInputFp32Cuda>("LinearGradInputFp32Cuda")
+      .CudaKernel<LinearGradInputTf32Cuda>("LinearGradInputTf32Cuda")
       .CudaKernel<LinearGradInputCuda>("LinearGradInputCuda")
       .Reference<LinearGradInputReference>();
 }

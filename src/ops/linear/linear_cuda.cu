@@ -1,319 +1,122 @@
-// Classifiers have few outputs, so the matrix product has special variants for small results.
-#include <cuda_runtime.h>
+#include <algorithm>
 
-#include <array>
-
-#include "thimble/device/cuda/check.h"
-#include "thimble/device/cuda/launch_early.cuh"
-#include "thimble/device/cuda/numbers.cuh"
+#include "thimble/device/cuda/column_sums.h"
+#include "thimble/device/cuda/product/matrix_product.h"
 #include "thimble/ops/linear/linear.h"
 
 namespace thimble {
 namespace {
 
-struct ProductShape {
-  int64_t rows, columns, depth;
+// With R rows of F features: y (R, N) = x (R, F) * w (N, F) transposed.
+struct LinearSizes {
+  int64_t rows, outputs, features;
 };
 
-// Element (i, j) is data[i * row_stride + j * column_stride].
-template <class Storage>
-struct StridedMatrix {
-  InNumbers<Storage> data;
-  int64_t row_stride, column_stride;
-
-  __device__ float At(int64_t row, int64_t column) const {
-    return LoadNumber(data + (row * row_stride + column * column_stride));
-  }
-};
-
-constexpr int kWarpLanes = 32;  // threads of a warp
-
-// Where products are stored, after adding the bias. Types of 16 bits share AnyNumber: an element is
-// stored once, after many loads.
-template <class Storage>
-struct ProductTarget {
-  InNumbers<Storage> bias;  // (columns); unused without bias
-  OutNumbers<Storage> out;  // (rows, columns)
-  int64_t columns;
-  bool has_bias;
-
-  __device__ void Store(float sum, int64_t row, int64_t column) const {
-    const float added = has_bias ? LoadNumber(bias + column) : 0.0F;
-    StoreNumber(sum + added, out + (row * columns + column));
-  }
-};
-
-// ---- Small results, both operands contiguous along the depth: a warp per element.
-
-constexpr int kDotWarps = 8;
-
-template <class A, class B, class Out>
-__global__ void __launch_bounds__(kWarpLanes* kDotWarps)
-    DotProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
-                      ProductTarget<Out> target) {
-  WaitForKernelsBefore();
-  const int64_t element = int64_t{blockIdx.x} * kDotWarps + threadIdx.y;
-  if (element >= shape.rows * shape.columns) return;  // the whole warp
-  const int64_t row = element / shape.columns;
-  const int64_t column = element % shape.columns;
-  float sum = 0;
-#pragma unroll 4
-  for (int64_t k = threadIdx.x; k < shape.depth; k += kWarpLanes) {
-    sum = fmaf(a.At(row, k), b.At(k, column), sum);
-  }
-  for (int distance = kWarpLanes / 2; distance > 0; distance /= 2) {
-    sum += __shfl_xor_sync(0xFFFFFFFF, sum, distance);
-  }
-  if (threadIdx.x == 0) target.Store(sum, row, column);
+std::string_view DeclinesSizes(const LinearSizes& sizes) {
+  // Classifiers have few outputs; a tile of tensor cores would be mostly empty.
+  constexpr int64_t kFewest = 12;
+  if (sizes.outputs < kFewest) return "few outputs";
+  const int64_t largest = std::max({sizes.rows, sizes.outputs, sizes.features});
+  return FitsMatrixProduct(largest, largest, largest) ? "" : "a size is too large";
 }
 
-// ---- Other small results: a thread per column, the depth in parts that are added at the end.
-
-constexpr int kDepthParts = 8;
-
-template <class A, class B, class Out>
-__global__ void __launch_bounds__(kWarpLanes* kDepthParts)
-    ColumnProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
-                         ProductTarget<Out> target) {
-  __shared__ float sums[kDepthParts][kWarpLanes];
-  const int64_t column_groups = (shape.columns - 1) / kWarpLanes + 1;
-  const int64_t row = blockIdx.x / column_groups;
-  const int64_t column = blockIdx.x % column_groups * kWarpLanes + threadIdx.x;
-  float sum = 0;
-  WaitForKernelsBefore();
-  if (column < shape.columns) {
-#pragma unroll 4
-    for (int64_t k = threadIdx.y; k < shape.depth; k += kDepthParts) {
-      sum = fmaf(a.At(row, k), b.At(k, column), sum);
-    }
+std::string_view DeclinesShort(const OpCall& call, const LinearSizes& sizes) {
+  if (!IsShortNumber(call.input_type(0)) || call.input_type(0) != call.input_type(1)) {
+    return "takes two factors of the same 16-bit type only";
   }
-  sums[threadIdx.y][threadIdx.x] = sum;
-  __syncthreads();
-  if (threadIdx.y != 0 || column >= shape.columns) return;
-  for (int part = 1; part < kDepthParts; ++part) sum += sums[part][threadIdx.x];
-  target.Store(sum, row, column);
+  return DeclinesSizes(sizes);
 }
 
-// ---- Large results: tiles of kTile x kTile, each thread kPerThread x kPerThread elements of one.
+LinearSizes SizesOfForward(const Shape& w, const Shape& y) { return {LinearRows(y), w[0], w[1]}; }
 
-constexpr int kTile = 64;
-constexpr int kTileDepth = 16;
-constexpr int kSide = 16;  // threads along a side of the tile
-constexpr int kPerThread = kTile / kSide;
-constexpr int kTileThreads = kSide * kSide;
-
-// One additional column, so that neighbours in depth are in different banks.
-using TilePanel = float[kTileDepth][kTile + 1];
-
-// panel[k][i] = element (first + i, first_k + k) of m, whose sides are count and depth; zero
-// outside. Neighbouring threads read adjacent memory.
-template <class Storage>
-__device__ void LoadPanel(const StridedMatrix<Storage>& m, int64_t first, int64_t count,
-                          int64_t first_k, int64_t depth, TilePanel& panel) {
-  const bool along_depth = m.column_stride == 1;
-  for (int e = threadIdx.x; e < kTile * kTileDepth; e += kTileThreads) {
-    const int i = along_depth ? e / kTileDepth : e % kTile;
-    const int k = along_depth ? e % kTileDepth : e / kTile;
-    const bool inside = first + i < count && first_k + k < depth;
-    panel[k][i] = inside ? m.At(first + i, first_k + k) : 0.0F;
-  }
+LinearSizes SizesOfGradWeight(const Shape& dy, const Shape& dw) {
+  return {LinearRows(dy), dw[0], dw[1]};
 }
 
-template <class A, class B, class Out>
-__global__ void __launch_bounds__(kTileThreads)
-    TileProductsKernel(ProductShape shape, StridedMatrix<A> a, StridedMatrix<B> b,
-                       ProductTarget<Out> target) {
-  __shared__ TilePanel a_panel;
-  __shared__ TilePanel b_panel;
-  const int64_t column_tiles = (shape.columns - 1) / kTile + 1;
-  const int64_t first_row = blockIdx.x / column_tiles * kTile;
-  const int64_t first_column = blockIdx.x % column_tiles * kTile;
-  const int x = threadIdx.x % kSide;
-  const int y = threadIdx.x / kSide;
-  const StridedMatrix<B> b_transposed{b.data, b.column_stride, b.row_stride};
-  float sums[kPerThread][kPerThread] = {};
-  WaitForKernelsBefore();
-  for (int64_t k0 = 0; k0 < shape.depth; k0 += kTileDepth) {
-    LoadPanel(a, first_row, shape.rows, k0, shape.depth, a_panel);
-    LoadPanel(b_transposed, first_column, shape.columns, k0, shape.depth, b_panel);
-    __syncthreads();
-    for (int k = 0; k < kTileDepth; ++k) {
-#pragma unroll
-      for (int i = 0; i < kPerThread; ++i) {
-#pragma unroll
-        for (int j = 0; j < kPerThread; ++j) {
-          sums[i][j] = fmaf(a_panel[k][y + i * kSide], b_panel[k][x + j * kSide], sums[i][j]);
-        }
-      }
-    }
-    __syncthreads();
-  }
-#pragma unroll
-  for (int i = 0; i < kPerThread; ++i) {
-#pragma unroll
-    for (int j = 0; j < kPerThread; ++j) {
-      const int64_t row = first_row + y + i * kSide;
-      const int64_t column = first_column + x + j * kSide;
-      if (row >= shape.rows || column >= shape.columns) continue;
-      target.Store(sums[i][j], row, column);
-    }
-  }
+Math ShortMathOf(const KernelCall& call) {
+  return call.inputs[0].dtype == DType::kF16 ? Math::kF16 : Math::kBF16;
 }
 
-// Fewer tiles than this leave most of a GPU idle, so the variants for small results are faster.
-constexpr int64_t kFewTiles = 64;
-
-// ---- Sums of columns.
-
-constexpr int kRowParts = 32;
-
-// In doubles: batches of tokens have thousands of rows.
-template <class Storage>
-__global__ void __launch_bounds__(kWarpLanes* kRowParts)
-    ColumnSumsKernel(int64_t rows, int64_t columns, const Storage* x, OutNumbers<AnyNumber> sums) {
-  __shared__ double parts[kRowParts][kWarpLanes];
-  const int64_t column = int64_t{blockIdx.x} * kWarpLanes + threadIdx.x;
-  double sum = 0;
-  WaitForKernelsBefore();
-  if (column < columns) {
-    for (int64_t row = threadIdx.y; row < rows; row += kRowParts) {
-      sum += LoadNumber(x + (row * columns + column));
-    }
-  }
-  parts[threadIdx.y][threadIdx.x] = sum;
-  for (int half = kRowParts / 2; half > 0; half /= 2) {
-    __syncthreads();
-    if (threadIdx.y < half) {
-      parts[threadIdx.y][threadIdx.x] += parts[threadIdx.y + half][threadIdx.x];
-    }
-  }
-  // This thread reads only what it has added up itself.
-  if (threadIdx.y == 0 && column < columns) {
-    StoreNumber(static_cast<float>(parts[0][threadIdx.x]), sums + column);
-  }
+void RunForward(const KernelCall& call, Math math) {
+  const LinearSizes sizes = SizesOfForward(call.in_shape(1), call.out_shape(0));
+  const bool biased = call.inputs.size() > 2;
+  LaunchMatrixProduct(call.stream,
+                      {.rows = sizes.rows,
+                       .columns = sizes.outputs,
+                       .inner = sizes.features,
+                       .a = {ConstNumbersOf(call.inputs[0])},
+                       .b = {ConstNumbersOf(call.inputs[1])},
+                       .result = NumbersOf(call.outputs[0]),
+                       .bias = biased ? ConstNumbersOf(call.inputs[2]) : ConstNumbers{}},
+                      math);
 }
 
-// out (rows, columns) = a (rows, depth) * b (depth, columns), plus bias.
-struct Product {
-  ProductShape shape;
-  StridedMatrix<AnyNumber> a;
-  StridedMatrix<AnyNumber> b;
-  ProductTarget<AnyNumber> target;
-};
-
-template <class Storage>
-StridedMatrix<Storage> As(const StridedMatrix<AnyNumber>& m) {
-  return {As<Storage>(m.data), m.row_stride, m.column_stride};
+// dw (N, F) = dy (R, N) transposed * x (R, F).
+void RunGradWeight(const KernelCall& call, Math math) {
+  const LinearSizes sizes = SizesOfGradWeight(call.in_shape(1), call.out_shape(0));
+  LaunchMatrixProduct(call.stream,
+                      {.rows = sizes.outputs,
+                       .columns = sizes.features,
+                       .inner = sizes.rows,
+                       .a = {ConstNumbersOf(call.inputs[1]), /*lines_across=*/true},
+                       .b = {ConstNumbersOf(call.inputs[0]), /*lines_across=*/true},
+                       .result = NumbersOf(call.outputs[0])},
+                      math);
 }
 
-template <class Storage>
-ProductTarget<Storage> As(const ProductTarget<AnyNumber>& target) {
-  return {As<Storage>(target.bias), As<Storage>(target.out), target.columns, target.has_bias};
-}
-
-template <class A, class B, class Out>
-void LaunchSmallProduct(cudaStream_t stream, const Product& product) {
-  const ProductShape& shape = product.shape;
-  if (product.a.column_stride == 1 && product.b.row_stride == 1) {
-    const int64_t blocks = (shape.rows * shape.columns - 1) / kDotWarps + 1;
-    DotProductsKernel<<<static_cast<unsigned>(blocks), dim3(kWarpLanes, kDotWarps), 0, stream>>>(
-        shape, As<A>(product.a), As<B>(product.b), As<Out>(product.target));
-  } else {
-    const int64_t blocks = shape.rows * ((shape.columns - 1) / kWarpLanes + 1);
-    ColumnProductsKernel<<<static_cast<unsigned>(blocks), dim3(kWarpLanes, kDepthParts), 0,
-                           stream>>>(shape, As<A>(product.a), As<B>(product.b),
-                                     As<Out>(product.target));
-  }
-  THIMBLE_CUDA_LAUNCHED();
-}
-
-template <class Storage>
-void LaunchTileProduct(cudaStream_t stream, int64_t tiles, const Product& product) {
-  TileProductsKernel<<<static_cast<unsigned>(tiles), kTileThreads, 0, stream>>>(
-      product.shape, As<Storage>(product.a), As<Storage>(product.b), As<Storage>(product.target));
-  THIMBLE_CUDA_LAUNCHED();
-}
-
-// Calls body(a, b) with values of the types that store the operands. Besides equal types, f32 times
-// 16 bits has kernels of its own: gradients of logits are f32.
-template <class Body>
-void WithOperandTypes(DType a, DType b, const Body& body) {
-  if (a == DType::kF32) {
-    WithStorage(b, [&](auto type) { body(float{}, type); });
-  } else if (a == b) {
-    WithStorage(b, [&](auto type) { body(type, type); });
-  } else {
-    body(AnyNumber{}, AnyNumber{});
-  }
-}
-
-// The order of additions depends on the shape alone.
-void LaunchProduct(cudaStream_t stream, const Product& product) {
-  const ProductShape& shape = product.shape;
-  if (shape.rows == 0 || shape.columns == 0) return;
-  const std::array types{product.a.data.type, product.b.data.type, product.target.bias.type,
-                         product.target.out.type};
-  const int64_t tiles = ((shape.rows - 1) / kTile + 1) * ((shape.columns - 1) / kTile + 1);
-  WithFloatsOrAny(types, [&](auto type) {
-    using Storage = decltype(type);
-    if (tiles >= kFewTiles) return LaunchTileProduct<Storage>(stream, tiles, product);
-    if constexpr (std::is_same_v<Storage, float>) {
-      LaunchSmallProduct<float, float, float>(stream, product);
-    } else {
-      WithOperandTypes(types[0], types[1], [&](auto a, auto b) {
-        LaunchSmallProduct<decltype(a), decltype(b), AnyNumber>(stream, product);
-      });
-    }
-  });
-}
-
-// out (rows, columns) = a (rows, depth) * b (depth, columns).
-void RunProduct(const KernelCall& call, const ProductShape& shape,
-                const StridedMatrix<AnyNumber>& a, const StridedMatrix<AnyNumber>& b) {
-  LaunchProduct(call.stream, {shape, a, b, {{}, NumbersOf(call.outputs[0]), shape.columns, false}});
+// dx (R, F) = dy (R, N) * w (N, F).
+void RunGradInput(const KernelCall& call, Math math) {
+  const LinearSizes sizes = SizesOfForward(call.in_shape(0), call.in_shape(1));
+  LaunchMatrixProduct(call.stream,
+                      {.rows = sizes.rows,
+                       .columns = sizes.features,
+                       .inner = sizes.outputs,
+                       .a = {ConstNumbersOf(call.inputs[1])},
+                       .b = {ConstNumbersOf(call.inputs[0]), /*lines_across=*/true},
+                       .result = NumbersOf(call.outputs[0])},
+                      math);
 }
 
 }  // namespace
 
-// With R rows: y (R, N) = x (R, F) * w transposed (F, N) + b.
-void LinearCuda::Run(const KernelCall& call) {
-  const Shape& w = call.in_shape(1);  // (N, F)
-  const int64_t features = w[1];
-  const Numbers y = NumbersOf(call.outputs[0]);
-  const bool biased = call.inputs.size() > 2;
-  const ConstNumbers bias = biased ? ConstNumbersOf(call.inputs[2]) : ConstNumbers{nullptr, y.type};
-  LaunchProduct(call.stream, {.shape = {LinearRows(call.out_shape(0)), w[0], features},
-                              .a = {ConstNumbersOf(call.inputs[0]), features, 1},
-                              .b = {ConstNumbersOf(call.inputs[1]), 1, features},
-                              .target = {bias, y, w[0], biased}});
+std::string_view LinearShortCuda::Declines(const OpCall& call) {
+  return DeclinesShort(call, SizesOfForward(call.inputs[1], call.outputs[0]));
 }
+void LinearShortCuda::Run(const KernelCall& call) { RunForward(call, ShortMathOf(call)); }
+std::string_view LinearTf32Cuda::Declines(const OpCall& call) {
+  return DeclinesSizes(SizesOfForward(call.inputs[1], call.outputs[0]));
+}
+void LinearTf32Cuda::Run(const KernelCall& call) { RunForward(call, Math::kTf32); }
+void LinearCuda::Run(const KernelCall& call) { RunForward(call, Math::kFp32); }
 
-// dw (N, F) = dy transposed (N, R) * x (R, F).
-void LinearGradWeightCuda::Run(const KernelCall& call) {
-  const Shape& dw = call.out_shape(0);
-  RunProduct(call, {dw[0], dw[1], LinearRows(call.in_shape(1))},
-             {ConstNumbersOf(call.inputs[1]), 1, dw[0]},
-             {ConstNumbersOf(call.inputs[0]), dw[1], 1});
+std::string_view LinearGradWeightShortCuda::Declines(const OpCall& call) {
+  return DeclinesShort(call, SizesOfGradWeight(call.inputs[1], call.outputs[0]));
 }
+void LinearGradWeightShortCuda::Run(const KernelCall& call) {
+  RunGradWeight(call, ShortMathOf(call));
+}
+std::string_view LinearGradWeightTf32Cuda::Declines(const OpCall& call) {
+  return DeclinesSizes(SizesOfGradWeight(call.inputs[1], call.outputs[0]));
+}
+void LinearGradWeightTf32Cuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kTf32); }
+void LinearGradWeightCuda::Run(const KernelCall& call) { RunGradWeight(call, Math::kFp32); }
+
+std::string_view LinearGradInputShortCuda::Declines(const OpCall& call) {
+  return DeclinesShort(call, SizesOfForward(call.inputs[0], call.inputs[1]));
+}
+void LinearGradInputShortCuda::Run(const KernelCall& call) {
+  RunGradInput(call, ShortMathOf(call));
+}
+std::string_view LinearGradInputTf32Cuda::Declines(const OpCall& call) {
+  return DeclinesSizes(SizesOfForward(call.inputs[0], call.inputs[1]));
+}
+void LinearGradInputTf32Cuda::Run(const KernelCall& call) { RunGradInput(call, Math::kTf32); }
+void LinearGradInputCuda::Run(const KernelCall& call) { RunGradInput(call, Math::kFp32); }
 
 // db (N): the sums of the columns of dy (R, N).
 void LinearGradBiasCuda::Run(const KernelCall& call) {
-  const int64_t rows = LinearRows(call.in_shape(0));
-  const int64_t columns = call.out_shape(0)[0];
-  if (columns == 0) return;
-  const auto blocks = static_cast<unsigned>((columns - 1) / kWarpLanes + 1);
-  WithStorage(call.inputs[0].dtype, [&](auto type) {
-    ColumnSumsKernel<<<blocks, dim3(kWarpLanes, kRowParts), 0, call.stream>>>(
-        rows, columns, call.In<decltype(type)>(0), NumbersOf(call.outputs[0]));
-    THIMBLE_CUDA_LAUNCHED();
-  });
-}
-
-// dx (R, F) = dy (R, N) * w (N, F).
-void LinearGradInputCuda::Run(const KernelCall& call) {
-  const Shape& w = call.in_shape(0);
-  RunProduct(call, {LinearRows(call.in_shape(1)), w[1], w[0]},
-             {ConstNumbersOf(call.inputs[1]), w[0], 1}, {ConstNumbersOf(call.inputs[0]), w[1], 1});
+  LaunchColumnSums(call.stream, LinearRows(call.in_shape(0)), call.out_shape(0)[0],
+                   ConstNumbersOf(call.inputs[0]), NumbersOf(call.outputs[0]));
 }
 
 }  // namespace thimble

@@ -5,6 +5,7 @@
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
+#include "thimble/device/cuda/warp.cuh"
 #include "thimble/ops/softmax_cross_entropy/softmax_cross_entropy.h"
 
 namespace thimble {
@@ -23,16 +24,8 @@ ClassifiedRows ClassifiedRowsOf(const KernelCall& call) {
           call.attributes.Float("divisor")};
 }
 
-constexpr int kRowLanes = 32;  // threads of a warp; a warp works on a row
+constexpr int kRowLanes = kWarpLanes;  // a warp works on a row
 constexpr unsigned kAllLanes = 0xFFFFFFFF;
-
-template <class Number>
-__device__ Number WarpSum(Number sum) {
-  for (int distance = kRowLanes / 2; distance > 0; distance /= 2) {
-    sum += __shfl_xor_sync(kAllLanes, sum, distance);
-  }
-  return sum;
-}
 
 // The values that determine a row's loss and gradient, the same in all lanes. The maximum's own
 // exponential is 1 and is kept separate, so that small terms are not lost in the sum.

@@ -5,18 +5,11 @@
 // whose sizes fit 32 bits.
 #pragma once
 
+#include "thimble/device/cuda/math.h"
 #include "thimble/graph/kernel.h"
 #include "thimble/ops/conv2d/cuda/sum_target.h"
 
 namespace thimble {
-
-// TF32 rounds factors to 10 bits of mantissa where fp32 keeps 23.
-inline constexpr double kTf32Rounding = 8192;
-// Products of numbers of 16 bits are exact, but tensor cores cut off the last bits of sums.
-inline constexpr double kShortRounding = 8;
-// bf16 rounds to 7 bits of mantissa.
-inline constexpr double kMixedRounding = 65536;
-inline constexpr std::string_view kFp32Option = "fp32";
 
 struct Conv2dShortCuda {
   static constexpr bool kTakesShortNumbers = true;

@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "thimble/device/cuda/async_copy.cuh"
+#include "thimble/device/cuda/load_singly.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/tensor_core.cuh"
 
 namespace thimble {
 
-inline constexpr int kGroupBytes = 16;
+inline constexpr int kGroupBytes = kCopiedBytes;
 inline constexpr int kGroupWords = kGroupBytes / 4;
 
 // How floats are copied: four at once, if the number of channels is a multiple of four, or one by
@@ -23,30 +25,7 @@ enum class Channels { kFours, kOdd, kAny };
 template <Channels kChannels>
 using FloatStorage = std::conditional_t<kChannels == Channels::kAny, AnyNumber, float>;
 
-// Copies 16 bytes asynchronously, or zeros if the group is not valid.
-__device__ inline void CopyGroupAsync(void* to, const void* from, bool valid) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(SharedAddress(to)), "l"(from),
-               "r"(valid ? kGroupBytes : 0));
-}
-
-// Waits until all copies of this thread have completed. Other threads see them after a barrier.
-__device__ inline void WaitForCopies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
-// Ends a batch of copies.
-__device__ inline void CommitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until all but the last kBatches batches of this thread have completed.
-template <int kBatches>
-__device__ void WaitForCopiesBut() {
-  asm volatile("cp.async.wait_group %0;" ::"n"(kBatches) : "memory");
-}
-
-// Four numbers of any type; only the first `valid` exist, the others become zero. Not inlined,
-// because it is rarely used and would be most of a kernel's code.
-static __noinline__ __device__ float4 LoadSingly(AnyPointer<const void> from, int valid) {
-  const auto at = [&](int i) { return i < valid ? LoadNumber(from + i) : 0.0F; };
-  return make_float4(at(0), at(1), at(2), at(3));
-}
-
-// Stores a number of any type, likewise.
+// Stores a number of any type. Not inlined, as LoadSingly.
 static __noinline__ __device__ void StoreSingly(float number, Numbers to) {
   StoreNumber(number, to);
 }
@@ -68,11 +47,9 @@ struct FloatGroups {
     } else if constexpr (kChannels == Channels::kAny) {
       StoreFour(LoadSingly(from, valid), to);
     } else {
-      const uint32_t address = SharedAddress(to);
 #pragma unroll
       for (int i = 0; i < kNumbers; ++i) {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address + 4 * i),
-                     "l"(valid > i ? from + i : from), "r"(valid > i ? 4 : 0));
+        CopyWordAsync(to + i, valid > i ? from + i : from, valid > i ? 4 : 0);
       }
     }
   }

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/tensor/number_pointer.h"
 
 namespace thimble {

@@ -9,7 +9,7 @@
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 #include "thimble/ops/conv2d/cuda/tap_copy.cuh"
 #include "thimble/ops/conv2d/cuda/tap_copy_short.cuh"

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/tensor_core.cuh"
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
 namespace thimble::tap {

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/sum_target.h"
 #include "thimble/tensor/number_pointer.h"
 

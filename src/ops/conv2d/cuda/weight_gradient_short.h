@@ -7,7 +7,7 @@
 
 #include <cstddef>
 
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/weight_gradient.h"
 
 namespace thimble {

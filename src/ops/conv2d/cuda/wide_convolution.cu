@@ -11,7 +11,7 @@
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/tensor_map.h"
 #include "thimble/ops/conv2d/cuda/wide_convolution.h"
-#include "thimble/ops/conv2d/cuda/wide_product.cuh"
+#include "thimble/device/cuda/wide_product.cuh"
 
 namespace thimble {
 namespace wide {

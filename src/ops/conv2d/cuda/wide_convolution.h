@@ -3,7 +3,7 @@
 
 #include <cuda_runtime_api.h>
 
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/tap_convolution.h"
 
 namespace thimble {

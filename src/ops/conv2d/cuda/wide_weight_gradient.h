@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "thimble/ops/conv2d/cuda/math.h"
+#include "thimble/device/cuda/math.h"
 #include "thimble/ops/conv2d/cuda/weight_gradient.h"
 
 namespace thimble {

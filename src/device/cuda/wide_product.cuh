@@ -11,7 +11,7 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/bulk_copy.cuh"
-#include "thimble/device/cuda/cluster.cuh"
+#include "thimble/device/cuda/cluster_sums.cuh"
 #include "thimble/device/cuda/handover.cuh"
 #include "thimble/device/cuda/warpgroup.cuh"
 
@@ -167,35 +167,6 @@ __device__ void ForEachPair(const Visit& visit) {
   for (int i = 0; i < kColumns / 4; ++i) {
     visit(row + i % 2 * 8, i / 2 * 8 + lane % 4 * 2, 2 * i);
   }
-}
-
-// Adds up four neighbouring sums of a cluster's blocks, in order. Neighbouring threads should take
-// neighbouring places: other blocks' shared memory is slow. All loads are on their way at once.
-__device__ inline void AddUpFour(const float* place, int blocks, float (&four)[4]) {
-  float4 loaded[kMaxClusterBlocks];
-#pragma unroll
-  for (int block = 0; block < kMaxClusterBlocks; ++block) {
-    loaded[block] = make_float4(0, 0, 0, 0);
-    if (block < blocks) loaded[block] = LoadFromClusterBlock(place, block);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) four[i] = 0;
-#pragma unroll
-  for (int block = 0; block < kMaxClusterBlocks; ++block) {
-    four[0] += loaded[block].x;
-    four[1] += loaded[block].y;
-    four[2] += loaded[block].z;
-    four[3] += loaded[block].w;
-  }
-}
-
-// Parts that a block of `blocks` takes: ranges whose sizes differ by at most one.
-struct PartRange {
-  int first, count;
-};
-__device__ inline PartRange PartsOf(int block, int blocks, int parts) {
-  const int first = static_cast<int>(int64_t{block} * parts / blocks);
-  return {first, static_cast<int>(int64_t{block + 1} * parts / blocks) - first};
 }
 
 // An estimate of a kernel's time, in cycles of a large GPU, for choosing a tiling: the copies and

@@ -113,6 +113,7 @@ OpDef Make_adam_update() {
       // Scaling 1, first moment 3, second moment 5 and its root, bound 3, step 4, weight 3.
       .Flops(PerOutputElement(20))
       .CpuKernel<AdamUpdateCpu>("AdamUpdateCpu")
+      .CudaKernel<AdamUpdateCuda>("AdamUpdateCuda")
       .Reference<AdamUpdateReference>();
   return AddRoundingAttributes(op);
 }

@@ -1,9 +1,10 @@
-// The kernel of adam_update: one pass, limited by memory bandwidth.
+// The kernels of adam_update: one pass, limited by memory bandwidth.
 #pragma once
 
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 
 #include "thimble/graph/kernel.h"
 
@@ -42,6 +43,9 @@ struct AdamFactors {
   double bound_offset;
 
   // `update` counts from 0.
+#ifdef __CUDACC__
+  __host__ __device__
+#endif
   AdamFactors(const AdamSpec& spec, double learning_rate, int32_t update)
       : beta1(spec.beta1),
         beta2(spec.beta2),
@@ -61,6 +65,13 @@ struct AdamFactors {
 struct AdamUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
+};
+
+// Updates of many tensors are one launch.
+struct AdamUpdateCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+  static void RunGroup(std::span<const KernelCall> calls);
 };
 
 }  // namespace thimble

@@ -26,6 +26,7 @@ OpDef Make_clear() {
       .NoGradient("the output does not depend on the input")
       .OutputMayReuse("y", "x")
       .CpuKernel<ClearCpu>("ClearCpu")
+      .CudaKernel<ClearCuda>("ClearCuda")
       .Reference<ClearReference>();
 }
 

@@ -1,4 +1,4 @@
-// Kernel of clear, limited by memory bandwidth.
+// Kernels of clear, limited by memory bandwidth.
 #pragma once
 
 #include "thimble/graph/kernel.h"
@@ -6,6 +6,11 @@
 namespace thimble {
 
 struct ClearCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+
+struct ClearCuda {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };

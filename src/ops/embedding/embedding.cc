@@ -137,6 +137,7 @@ OpDef Make_embedding() {
       .CheapToRebuild()
       .Flops(PerOutputElement(2))
       .CpuKernel<EmbeddingCpu>("EmbeddingCpu")
+      .CudaKernel<EmbeddingCuda>("EmbeddingCuda")
       .Reference<EmbeddingReference>();
 }
 
@@ -153,6 +154,7 @@ OpDef Make_embedding_grad() {
       .Flops(
           [](const OpCall& call) { return call.inputs[1].elements() + call.outputs[0].elements(); })
       .CpuKernel<EmbeddingGradCpu>("EmbeddingGradCpu")
+      .CudaKernel<EmbeddingGradCuda>("EmbeddingGradCuda")
       .Reference<EmbeddingGradReference>();
 }
 

@@ -28,4 +28,17 @@ struct EmbeddingGradCpu {
   static void Run(const KernelCall& call);
 };
 
+// Scratch: the positions.
+struct EmbeddingCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+// Each word's block reads all tokens.
+struct EmbeddingGradCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+
 }  // namespace thimble

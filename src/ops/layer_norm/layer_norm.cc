@@ -146,6 +146,7 @@ OpDef Make_layer_norm() {
       // Mean 1, variance 4 (centre, sum, square, sum), normalizing 4.
       .Flops(PerInputElement(9))
       .CpuKernel<LayerNormCpu>("LayerNormCpu")
+      .CudaKernel<LayerNormCuda>("LayerNormCuda")
       .Reference<LayerNormReference>();
 }
 
@@ -167,6 +168,7 @@ OpDef Make_layer_norm_grad() {
       // Normalizing x 2, dgamma and dbeta 3, the sums of a row 4, combining 5.
       .Flops(PerInputElement(14))
       .CpuKernel<LayerNormGradCpu>("LayerNormGradCpu")
+      .CudaKernel<LayerNormGradCuda>("LayerNormGradCuda")
       .Reference<LayerNormGradReference>();
 }
 

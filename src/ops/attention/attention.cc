@@ -106,6 +106,7 @@ OpDef Make_attention() {
       .OutputMayReuse("y", "q")
       .Flops(ScoreFlops(2, 19))
       .CpuKernel<AttentionCpu>("AttentionCpu")
+      .CudaKernel<AttentionCuda>("AttentionCuda")
       .Reference<AttentionReference>();
 }
 
@@ -123,6 +124,7 @@ OpDef Make_attention_grad() {
       .OutputMayReuse("dv", "v")
       .Flops(ScoreFlops(5, 24))
       .CpuKernel<AttentionGradCpu>("AttentionGradCpu")
+      .CudaKernel<AttentionGradCuda>("AttentionGradCuda")
       .Reference<AttentionGradReference>();
 }
 

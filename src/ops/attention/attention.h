@@ -20,4 +20,18 @@ struct AttentionGradCpu {
   static void Run(const KernelCall& call);
 };
 
+struct AttentionCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static std::string_view Declines(const OpCall& call);
+  static void Run(const KernelCall& call);
+};
+
+// Scratch: dq as floats, and three numbers for each query and head.
+struct AttentionGradCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
 }  // namespace thimble

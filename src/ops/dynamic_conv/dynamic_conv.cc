@@ -100,6 +100,7 @@ OpDef Make_dynamic_conv() {
       .OutputMayReuse("y", "x")
       .Flops(TapFlops(1, 19))
       .CpuKernel<DynamicConvCpu>("DynamicConvCpu")
+      .CudaKernel<DynamicConvCuda>("DynamicConvCuda")
       .Reference<DynamicConvReference>();
 }
 
@@ -115,6 +116,7 @@ OpDef Make_dynamic_conv_grad() {
       .OutputMayReuse("dlogits", "logits")
       .Flops(TapFlops(2, 24))
       .CpuKernel<DynamicConvGradCpu>("DynamicConvGradCpu")
+      .CudaKernel<DynamicConvGradCuda>("DynamicConvGradCuda")
       .Reference<DynamicConvGradReference>();
 }
 

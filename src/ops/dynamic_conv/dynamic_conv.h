@@ -21,4 +21,19 @@ struct DynamicConvGradCpu {
   static void Run(const KernelCall& call);
 };
 
+// Scratch: the weights of all taps.
+struct DynamicConvCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
+struct DynamicConvGradCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static std::string_view Declines(const OpCall& call);
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
 }  // namespace thimble

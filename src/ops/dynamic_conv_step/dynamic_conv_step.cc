@@ -70,6 +70,7 @@ OpDef Make_dynamic_conv_step() {
       .OutputMayReuse("history_next", "history")
       .Flops(StepFlops)
       .CpuKernel<DynamicConvStepCpu>("DynamicConvStepCpu")
+      .CudaKernel<DynamicConvStepCuda>("DynamicConvStepCuda")
       .Reference<DynamicConvStepReference>();
 }
 

@@ -80,6 +80,9 @@ OpDef Make_token_cross_entropy() {
       .Gradient(&TokenCrossEntropyGradient)
       .Flops([](const OpCall& call) { return TokenFlops(call, 1); })
       .CpuKernel<TokenCrossEntropyCpu>("TokenCrossEntropyCpu")
+      .CudaKernel<TokenCrossEntropyShortCuda>("TokenCrossEntropyShortCuda")
+      .CudaKernel<TokenCrossEntropyFp32Cuda>("TokenCrossEntropyFp32Cuda")
+      .CudaKernel<TokenCrossEntropyTf32Cuda>("TokenCrossEntropyTf32Cuda")
       .Reference<TokenCrossEntropyReference>();
 }
 
@@ -99,6 +102,9 @@ OpDef Make_token_cross_entropy_grad() {
       // The logits again, dx and dw.
       .Flops([](const OpCall& call) { return TokenFlops(call, 3); })
       .CpuKernel<TokenCrossEntropyGradCpu>("TokenCrossEntropyGradCpu")
+      .CudaKernel<TokenCrossEntropyGradShortCuda>("TokenCrossEntropyGradShortCuda")
+      .CudaKernel<TokenCrossEntropyGradFp32Cuda>("TokenCrossEntropyGradFp32Cuda")
+      .CudaKernel<TokenCrossEntropyGradTf32Cuda>("TokenCrossEntropyGradTf32Cuda")
       .Reference<TokenCrossEntropyGradReference>();
 }
 

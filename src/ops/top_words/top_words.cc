@@ -67,6 +67,9 @@ OpDef Make_top_words() {
       .NoGradient("it only serves decoding")
       .Flops(&TopWordsFlops)
       .CpuKernel<TopWordsCpu>("TopWordsCpu")
+      .CudaKernel<TopWordsShortCuda>("TopWordsShortCuda")
+      .CudaKernel<TopWordsFp32Cuda>("TopWordsFp32Cuda")
+      .CudaKernel<TopWordsTf32Cuda>("TopWordsTf32Cuda")
       .Reference<TopWordsReference>();
 }
 

@@ -43,6 +43,11 @@ std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry&
 // need not be counted to know that they are above `bytes`.
 bool IsFarAbove(size_t promised_bytes, size_t bytes) { return promised_bytes > bytes + bytes / 8; }
 
+// Whether both will probably be placed, since gaps take a few hundred bytes.
+bool IsNearlyAsSmall(size_t live_bytes, size_t fewer_live_bytes) {
+  return live_bytes <= fewer_live_bytes + fewer_live_bytes / 1024;
+}
+
 // The buffers as the later passes will place them.
 PlacedIntervals Place(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
   PlacedIntervals placed{IntervalsOf(SharedBuffers(draft, ops, options)), {}};
@@ -105,23 +110,30 @@ Result<void> Candidates::Add(std::span<const PlanDraft> drafts) {
   std::vector<std::vector<Candidate>> named(drafts.size());
   std::vector<Task> tasks;
   for (size_t i = 0; i < drafts.size(); ++i) {
-    tasks.emplace_back([&, i] {
-      Source& source = sources_[first + i];
-      source.fewest_bytes = FewestBytes(source.draft.graph, ops_, source.chain);
-      named[i] = Named(source);
-    });
+    tasks.emplace_back([&, i] { named[i] = Named(sources_[first + i]); });
   }
   RunAll(tasks);
   Add(std::move(named));
   return {};
 }
 
+void Candidates::FindFewestBytes() {
+  std::vector<Task> tasks;
+  for (Source& source : sources_) {
+    if (source.fewest_bytes) continue;
+    tasks.emplace_back(
+        [&] { source.fewest_bytes = FewestBytes(source.draft.graph, ops_, source.chain); });
+  }
+  RunAll(tasks);
+}
+
 void Candidates::SearchWithin(size_t bytes) {
+  FindFewestBytes();
   std::vector<std::vector<Candidate>> found(sources_.size());
   std::vector<Task> tasks;
   for (size_t i = 0; i < sources_.size(); ++i) {
     Source& source = sources_[i];
-    if (source.is_searched || IsFarAbove(source.fewest_bytes, bytes)) continue;
+    if (source.is_searched || IsFarAbove(*source.fewest_bytes, bytes)) continue;
     source.is_searched = true;
     tasks.emplace_back([&, i] { found[i] = Optimal(sources_[i]); });
   }
@@ -227,10 +239,30 @@ std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
   return std::nullopt;
 }
 
+PlanDraft Candidates::AnyWithin(size_t bytes) {
+  for (Candidate& candidate : candidates_) {
+    const bool is_named = candidate.promised_bytes == 0;
+    if (!is_named || LiveBytes(candidate) > bytes) continue;
+    if (PlacedBytes(candidate) <= bytes) return Choose(candidate);
+    candidate.placed.reset();
+  }
+  FindFewestBytes();
+  const auto may_fit = [&](const Source& source) {
+    const size_t resident_bytes = source.draft.residents.end_bytes;
+    return bytes > resident_bytes && !IsFarAbove(*source.fewest_bytes, bytes - resident_bytes);
+  };
+  if (std::any_of(sources_.begin(), sources_.end(), may_fit)) return Smallest();
+  PlanDraft draft = Apply(candidates_.front());
+  draft.placed = PlacedIntervals{IntervalsOf(SharedBuffers(draft, ops_, options_)), {}};
+  draft.placed->plan = PlaceWithoutSharing(draft.placed->intervals, kArenaAlignment);
+  return draft;
+}
+
 PlanDraft Candidates::Smallest() {
+  FindFewestBytes();
   size_t fewest = std::numeric_limits<size_t>::max();
   for (const Source& source : sources_) {
-    if (source.fewest_bytes > 0) fewest = std::min(fewest, source.fewest_bytes);
+    if (*source.fewest_bytes > 0) fewest = std::min(fewest, *source.fewest_bytes);
   }
   SearchWithin(fewest);
   std::vector<Candidate*> by_size;
@@ -248,8 +280,8 @@ PlanDraft Candidates::Smallest() {
   for (size_t i = 0; i < by_size.size(); ++i) {
     Candidate* candidate = by_size[i];
     if (i > 0 && *candidate->live_bytes > PlacedBytes(*best)) break;
-    // The next one will probably be placed, too.
-    if (is_long_ && !candidate->placed_bytes && i + 1 < by_size.size()) {
+    if (is_long_ && !candidate->placed_bytes && i + 1 < by_size.size() &&
+        IsNearlyAsSmall(*by_size[i + 1]->live_bytes, *candidate->live_bytes)) {
       RunAll({[&] { PlacedBytes(*by_size[i + 1]); }, [&] { PlacedBytes(*candidate); }});
     }
     const std::pair size(PlacedBytes(*candidate), candidate->work);

@@ -40,14 +40,17 @@ class Candidates {
   std::optional<PlanDraft> LeastWorkWithin(size_t limit_bytes);
   // The smallest arena; among equals the least work. Requires that something was added.
   PlanDraft Smallest();
+  // Any candidate whose arena is within these bytes; if there is none, one that is above, not
+  // placed well. In a part of the time that Smallest takes. Requires that something was added.
+  PlanDraft AnyWithin(size_t bytes);
 
  private:
   struct Source {
     size_t number = 0;
     const PlanDraft& draft;
     Chain chain;
-    size_t fewest_bytes = 0;   // of its optimal schedules
-    bool is_searched = false;  // whether these are among the candidates
+    std::optional<size_t> fewest_bytes = {};  // of its optimal schedules
+    bool is_searched = false;                 // whether these are among the candidates
   };
   struct Candidate {
     const Source* source = nullptr;
@@ -60,6 +63,7 @@ class Candidates {
     std::optional<PlacedIntervals> placed = {};  // of the best so far
   };
 
+  void FindFewestBytes();
   // Adds the optimal schedules of the drafts that have some which are not far above these bytes.
   // Searching takes long, and some orders need many times the bytes of others.
   void SearchWithin(size_t bytes);

@@ -22,6 +22,9 @@ struct PlanOptions {
   std::set<std::string> skipped_passes;       // by name; to measure the effect of a pass
   std::set<std::string> kernel_options = {};  // requested kernels (Kernel::option)
   RecomputeSpec recompute = {};
+  // If above 0, all that matters is whether some arena is within these bytes: the plan has such an
+  // arena or, if there is none, any larger one.
+  size_t enough_bytes = 0;
 };
 
 // The kernel of one node, and the scratch it requires.

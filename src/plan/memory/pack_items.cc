@@ -15,7 +15,7 @@ uint32_t EndStretch(const PackItem& item) { return (item.end - 1) / kMoments + 1
 
 // An item in more stretches than this is compared with all placed ones: going through the lists one
 // by one, until none raises it any more, would take longer.
-constexpr uint32_t kFewStretches = 4;
+constexpr uint32_t kFewStretches = 100;
 
 // The end of `other` if both are alive at some moment, otherwise 0. Without a branch, which would
 // be predicted wrong too often: this takes a large part of the time of planning.
@@ -118,14 +118,30 @@ size_t ItemPacker::TightestPlace(const PackItem& item) const {
   return hole.Offset();
 }
 
+void ItemPacker::Insert(const Placed& added, std::vector<Placed>& stretch) {
+  const auto is_below = [](size_t key, const Placed& other) { return key < other.offset; };
+  const auto fills = [](const Placed& placed) {
+    return placed.item.end - placed.item.first == kMoments;
+  };
+  const auto next = std::upper_bound(stretch.begin(), stretch.end(), added.offset, is_below);
+  if (fills(added) && next != stretch.begin()) {
+    Placed& before = *std::prev(next);
+    if (fills(before) && before.end_offset == added.offset) {
+      before.end_offset = added.end_offset;
+      return;
+    }
+  }
+  stretch.insert(next, added);
+}
+
 void ItemPacker::Insert(uint32_t index, size_t offset) {
   const PackItem& item = items_[index];
   offsets_[index] = offset;
-  const auto is_below = [](size_t key, const Placed& other) { return key < other.offset; };
   for (uint32_t stretch = FirstStretch(item); stretch < EndStretch(item); ++stretch) {
-    std::vector<Placed>& placed = stretches_[stretch];
-    placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, is_below),
-                  {offset, offset + item.size_bytes, item});
+    const uint32_t first = stretch * kMoments;
+    const PackItem here{item.size_bytes, std::max(item.first, first),
+                        std::min(item.end, first + kMoments)};
+    Insert({offset, offset + item.size_bytes, here}, stretches_[stretch]);
   }
   const auto place =
       std::upper_bound(placed_.begin(), placed_.end(), offset,

@@ -48,16 +48,18 @@ class ItemPacker {
             size_t num_known = 0);
 
  private:
+  // In one stretch: what lives from its beginning to its end and lies side by side is one entry.
   struct Placed {
     size_t offset = 0;
     size_t end_offset = 0;
-    PackItem item;
+    PackItem item;  // within the stretch
   };
 
   size_t Place(const PackItem& item, Fit fit) const;
   size_t LowestPlace(const PackItem& item) const;
   size_t TightestPlace(const PackItem& item) const;
   void Insert(uint32_t index, size_t offset);
+  static void Insert(const Placed& added, std::vector<Placed>& stretch);
 
   std::span<const PackItem> items_;
   std::vector<std::vector<Placed>> stretches_;  // what lives in each, by offset

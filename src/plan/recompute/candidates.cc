@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include "thimble/base/byte_size.h"
@@ -13,6 +14,7 @@
 #include "thimble/plan/order/late_order.h"
 #include "thimble/plan/passes/in_place.h"
 #include "thimble/plan/recompute/apply_schedule.h"
+#include "thimble/plan/recompute/fewest_bytes.h"
 #include "thimble/plan/recompute/optimal.h"
 
 namespace thimble {
@@ -40,6 +42,11 @@ std::vector<DraftBuffer> SharedBuffers(const PlanDraft& draft, const OpRegistry&
 // Live bytes never exceed the promise and are rarely more than a few percent below it, so that they
 // need not be counted to know that they are above `bytes`.
 bool IsFarAbove(size_t promised_bytes, size_t bytes) { return promised_bytes > bytes + bytes / 8; }
+
+// Whether both will probably be placed, since gaps take a few hundred bytes.
+bool IsNearlyAsSmall(size_t live_bytes, size_t fewer_live_bytes) {
+  return live_bytes <= fewer_live_bytes + fewer_live_bytes / 1024;
+}
 
 // The buffers as the later passes will place them.
 PlacedIntervals Place(const PlanDraft& draft, const OpRegistry& ops, const PlanOptions& options) {
@@ -98,20 +105,51 @@ Result<void> Candidates::Add(std::span<const PlanDraft> drafts) {
   for (const PlanDraft& draft : drafts) {
     THIMBLE_ASSIGN_OR_RETURN(Chain chain, MakeChain(draft, ops_, options_));
     is_long_ |= chain.num_stages > OptimalSchedules::kLongChain;
-    sources_.push_back({draft, std::move(chain)});
+    sources_.push_back({sources_.size(), draft, std::move(chain)});
   }
-  std::vector<std::vector<Candidate>> found(drafts.size());
+  std::vector<std::vector<Candidate>> named(drafts.size());
   std::vector<Task> tasks;
   for (size_t i = 0; i < drafts.size(); ++i) {
-    tasks.emplace_back([&, i] { found[i] = Search(sources_[first + i]); });
+    tasks.emplace_back([&, i] { named[i] = Named(sources_[first + i]); });
   }
   RunAll(tasks);
+  Add(std::move(named));
+  return {};
+}
+
+void Candidates::FindFewestBytes() {
+  std::vector<Task> tasks;
+  for (Source& source : sources_) {
+    if (source.fewest_bytes) continue;
+    tasks.emplace_back(
+        [&] { source.fewest_bytes = FewestBytes(source.draft.graph, ops_, source.chain); });
+  }
+  RunAll(tasks);
+}
+
+void Candidates::SearchWithin(size_t bytes) {
+  FindFewestBytes();
+  std::vector<std::vector<Candidate>> found(sources_.size());
+  std::vector<Task> tasks;
+  for (size_t i = 0; i < sources_.size(); ++i) {
+    Source& source = sources_[i];
+    if (source.is_searched || IsFarAbove(*source.fewest_bytes, bytes)) continue;
+    source.is_searched = true;
+    tasks.emplace_back([&, i] { found[i] = Optimal(sources_[i]); });
+  }
+  if (tasks.empty()) return;
+  RunAll(tasks);
+  Add(std::move(found));
+}
+
+void Candidates::Add(std::vector<std::vector<Candidate>> found) {
   for (std::vector<Candidate>& of_draft : found) {
     std::move(of_draft.begin(), of_draft.end(), std::back_inserter(candidates_));
   }
-  std::stable_sort(candidates_.begin(), candidates_.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.work < b.work; });
-  return {};
+  std::sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
+    return std::tie(a.work, a.source->number, a.number) <
+           std::tie(b.work, b.source->number, b.number);
+  });
 }
 
 void Candidates::RunAll(const std::vector<Task>& tasks) const {
@@ -135,29 +173,33 @@ void Candidates::RunAll(const std::vector<Task>& tasks) const {
   for (std::future<void>& future : done) future.get();
 }
 
-std::vector<Candidates::Candidate> Candidates::Search(const Source& source) const {
+std::vector<Candidates::Candidate> Candidates::Optimal(const Source& source) const {
   std::vector<Candidate> found;
   const OptimalSchedules optimal(source.draft.graph, ops_, source.chain);
   const std::vector<TradeOff> tradeoffs = optimal.tradeoffs();
   const size_t count = std::min(tradeoffs.size(), kMaxCandidates);
   for (size_t k = 0; k < count; ++k) {
     const size_t index = count == 1 ? 0 : k * (tradeoffs.size() - 1) / (count - 1);
-    found.push_back({&source, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes),
+    found.push_back({&source, k, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes),
                      tradeoffs[index].bytes});
-  }
-  found.push_back(Named(source, {.kind = RecomputeKind::kNone}));
-  found.push_back(Named(source, {.kind = RecomputeKind::kCheap}));
-  found.push_back(Named(source, {.kind = RecomputeKind::kSqrt}));
-  for (size_t stride = 1; stride <= kMaxBlockStride; ++stride) {
-    found.push_back(Named(source, {.kind = RecomputeKind::kBlocks, .stride = stride}));
   }
   return found;
 }
 
-Candidates::Candidate Candidates::Named(const Source& source, const RecomputeSpec& spec) const {
-  RebuildSchedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
-  const double work = RerunWork(source.chain, schedule);
-  return {&source, work, std::move(schedule)};
+std::vector<Candidates::Candidate> Candidates::Named(const Source& source) const {
+  std::vector<RecomputeSpec> specs = {{.kind = RecomputeKind::kNone},
+                                      {.kind = RecomputeKind::kCheap},
+                                      {.kind = RecomputeKind::kSqrt}};
+  for (size_t stride = 1; stride <= kMaxBlockStride; ++stride) {
+    specs.push_back({.kind = RecomputeKind::kBlocks, .stride = stride});
+  }
+  std::vector<Candidate> named;
+  for (const RecomputeSpec& spec : specs) {
+    RebuildSchedule schedule = MakeNamedSchedule(source.draft.graph, ops_, source.chain, spec);
+    const double work = RerunWork(source.chain, schedule);
+    named.push_back({&source, kMaxCandidates + named.size(), work, std::move(schedule)});
+  }
+  return named;
 }
 
 PlanDraft Candidates::Apply(const Candidate& candidate) const {
@@ -187,6 +229,7 @@ size_t Candidates::PlacedBytes(Candidate& candidate) const {
 }
 
 std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
+  SearchWithin(limit_bytes);
   for (Candidate& candidate : candidates_) {
     if (IsFarAbove(candidate.promised_bytes, limit_bytes)) continue;
     if (LiveBytes(candidate) > limit_bytes) continue;
@@ -196,11 +239,32 @@ std::optional<PlanDraft> Candidates::LeastWorkWithin(size_t limit_bytes) {
   return std::nullopt;
 }
 
-PlanDraft Candidates::Smallest() {
-  size_t fewest = std::numeric_limits<size_t>::max();
-  for (const Candidate& candidate : candidates_) {
-    if (candidate.promised_bytes > 0) fewest = std::min(fewest, candidate.promised_bytes);
+PlanDraft Candidates::AnyWithin(size_t bytes) {
+  for (Candidate& candidate : candidates_) {
+    const bool is_named = candidate.promised_bytes == 0;
+    if (!is_named || LiveBytes(candidate) > bytes) continue;
+    if (PlacedBytes(candidate) <= bytes) return Choose(candidate);
+    candidate.placed.reset();
   }
+  FindFewestBytes();
+  const auto may_fit = [&](const Source& source) {
+    const size_t resident_bytes = source.draft.residents.end_bytes;
+    return bytes > resident_bytes && !IsFarAbove(*source.fewest_bytes, bytes - resident_bytes);
+  };
+  if (std::any_of(sources_.begin(), sources_.end(), may_fit)) return Smallest();
+  PlanDraft draft = Apply(candidates_.front());
+  draft.placed = PlacedIntervals{IntervalsOf(SharedBuffers(draft, ops_, options_)), {}};
+  draft.placed->plan = PlaceWithoutSharing(draft.placed->intervals, kArenaAlignment);
+  return draft;
+}
+
+PlanDraft Candidates::Smallest() {
+  FindFewestBytes();
+  size_t fewest = std::numeric_limits<size_t>::max();
+  for (const Source& source : sources_) {
+    if (*source.fewest_bytes > 0) fewest = std::min(fewest, *source.fewest_bytes);
+  }
+  SearchWithin(fewest);
   std::vector<Candidate*> by_size;
   for (Candidate& candidate : candidates_) {
     if (!IsFarAbove(candidate.promised_bytes, fewest)) by_size.push_back(&candidate);
@@ -216,8 +280,8 @@ PlanDraft Candidates::Smallest() {
   for (size_t i = 0; i < by_size.size(); ++i) {
     Candidate* candidate = by_size[i];
     if (i > 0 && *candidate->live_bytes > PlacedBytes(*best)) break;
-    // The next one will probably be placed, too.
-    if (is_long_ && !candidate->placed_bytes && i + 1 < by_size.size()) {
+    if (is_long_ && !candidate->placed_bytes && i + 1 < by_size.size() &&
+        IsNearlyAsSmall(*by_size[i + 1]->live_bytes, *candidate->live_bytes)) {
       RunAll({[&] { PlacedBytes(*by_size[i + 1]); }, [&] { PlacedBytes(*candidate); }});
     }
     const std::pair size(PlacedBytes(*candidate), candidate->work);

@@ -33,21 +33,28 @@ class Candidates {
   Candidates(const OpRegistry& ops, const PlanOptions& options) : ops_(ops), options_(options) {}
 
   // Adds the optimal and the named schedules of these drafts, which must outlive this. With long
-  // chains two threads search, and later count and place.
+  // chains two threads search, count and place.
   Result<void> Add(std::span<const PlanDraft> drafts);
 
   // The candidate with the least work whose arena is within the limit; none if nothing fits.
   std::optional<PlanDraft> LeastWorkWithin(size_t limit_bytes);
   // The smallest arena; among equals the least work. Requires that something was added.
   PlanDraft Smallest();
+  // Any candidate whose arena is within these bytes; if there is none, one that is above, not
+  // placed well. In a part of the time that Smallest takes. Requires that something was added.
+  PlanDraft AnyWithin(size_t bytes);
 
  private:
   struct Source {
+    size_t number = 0;
     const PlanDraft& draft;
     Chain chain;
+    std::optional<size_t> fewest_bytes = {};  // of its optimal schedules
+    bool is_searched = false;                 // whether these are among the candidates
   };
   struct Candidate {
     const Source* source = nullptr;
+    size_t number = 0;  // of the source's; decides between candidates with equal work
     double work = 0;
     RebuildSchedule schedule = {};
     size_t promised_bytes = 0;  // peak by OptimalSchedules; 0 for named ones
@@ -56,8 +63,14 @@ class Candidates {
     std::optional<PlacedIntervals> placed = {};  // of the best so far
   };
 
-  std::vector<Candidate> Search(const Source& source) const;
-  Candidate Named(const Source& source, const RecomputeSpec& spec) const;
+  void FindFewestBytes();
+  // Adds the optimal schedules of the drafts that have some which are not far above these bytes.
+  // Searching takes long, and some orders need many times the bytes of others.
+  void SearchWithin(size_t bytes);
+  // Keeps the order of all candidates, which does not depend on when they were added.
+  void Add(std::vector<std::vector<Candidate>> found);
+  std::vector<Candidate> Optimal(const Source& source) const;
+  std::vector<Candidate> Named(const Source& source) const;
   PlanDraft Apply(const Candidate& candidate) const;
   // Hands its placement over to the draft.
   PlanDraft Choose(Candidate& candidate) const;

@@ -17,10 +17,10 @@ auto Within(const Front& front, size_t bytes) -> const typename Front::value_typ
   return behind == front.begin() ? nullptr : &*std::prev(behind);
 }
 
-// Drops points that are not better than another one. Requires ascending bytes.
+// Appends the points that are better than all before them. Requires ascending bytes, and none
+// fewer than those of the last point of `to`.
 template <class Front>
-void KeepBest(const Front& from, Front& to) {
-  to.clear();
+void AppendBest(const Front& from, Front& to) {
   for (const auto& point : from) {
     if (!to.empty() && to.back().work <= point.work) continue;
     if (!to.empty() && to.back().bytes == point.bytes) to.pop_back();
@@ -33,9 +33,9 @@ void KeepBest(const Front& from, Front& to) {
 OptimalSchedules::OptimalSchedules(const Graph& graph, const OpRegistry& ops, const Chain& chain)
     : stretches_(graph, ops, chain),
       num_stages_(chain.num_stages),
-      max_points_(chain.num_stages > kLongChain ? kMaxPointsOfLongChains : kMaxPoints) {
+      max_points_(chain.num_stages > kLongChain ? kMaxPointsOfLongChains : kMaxPoints),
+      forward_(stretches_, num_stages_) {
   fronts_.resize(num_stages_ * num_stages_);
-  known_.resize(num_stages_ * num_stages_);
   for (size_t s = 0; s < num_stages_; ++s) saved_backward_.push_back(stretches_.Backward(s, true));
   for (size_t t = 0; t < num_stages_; ++t) {
     entries_.clear();
@@ -79,29 +79,15 @@ void OptimalSchedules::AddSaved(size_t s, size_t t, Front& front) {
   for (const Point& rest : FrontOf(s + 1, t)) {
     candidate_.push_back({std::max(least, saved + rest.bytes), rest.work + forward.work, kSave});
   }
-  KeepBest(candidate_, front);
-}
-
-OptimalSchedules::Split OptimalSchedules::SplitOf(size_t s, size_t i, size_t t) {
-  const Stretches::EntrySize entry = entries_[i][s];
-  std::vector<Known>& known = known_[s * num_stages_ + i];
-  const auto found = std::find_if(known.begin(), known.end(),
-                                  [&](const Known& k) { return k.count == entry.count; });
-  // In the first pass all nodes run; it is solved last.
-  StretchCost cost;
-  if (!IsFirstPass(t) && found != known.end()) {
-    cost = found->cost;
-  } else {
-    cost = stretches_.Forward(s, i, t);
-    known.push_back({entry.count, cost});
-  }
-  return {cost.bytes + stretches_.GradientBytes(t), cost.work, entry.bytes};
+  AppendBest(candidate_, front);
 }
 
 void OptimalSchedules::AddSplit(size_t s, size_t t, size_t i, Front& front) {
-  const auto [least, work, kept] = SplitOf(s, i, t);
+  const auto [count, kept] = entries_[i][s];
+  const auto [forward_bytes, work] = forward_.Of(s, i, t, count);
   const Front& right = FrontOf(i, t);
   const Front& left = FrontOf(s, i - 1);
+  const size_t least = forward_bytes + stretches_.GradientBytes(t);
   // Skip if a known point is within both the fewest bytes and the least work possible here.
   const size_t fewest = std::max({least, kept + right.front().bytes, left.front().bytes});
   const double least_work = work + right.back().work + left.back().work;
@@ -112,7 +98,8 @@ void OptimalSchedules::AddSplit(size_t s, size_t t, size_t i, Front& front) {
   candidate_.clear();
   size_t r = 0;
   size_t l = 0;
-  size_t f = 0;  // known points within the bytes
+  // Known points within the bytes.
+  size_t f = known == nullptr ? 0 : static_cast<size_t>(known - front.data());
   size_t bytes = fewest;
   for (;;) {
     while (r + 1 < right.size() && kept + right[r + 1].bytes <= bytes) ++r;
@@ -132,11 +119,15 @@ void OptimalSchedules::AddSplit(size_t s, size_t t, size_t i, Front& front) {
     bytes = next;
   }
   if (candidate_.empty()) return;
+  const auto changed = std::lower_bound(
+      front.begin(), front.end(), candidate_.front().bytes,
+      [](const Point& point, size_t bytes_of_first) { return point.bytes < bytes_of_first; });
   joined_.clear();
-  std::merge(front.begin(), front.end(), candidate_.begin(), candidate_.end(),
+  std::merge(changed, front.end(), candidate_.begin(), candidate_.end(),
              std::back_inserter(joined_),
              [](const Point& a, const Point& b) { return a.bytes < b.bytes; });
-  KeepBest(joined_, front);
+  front.erase(changed, front.end());
+  AppendBest(joined_, front);
 }
 
 std::vector<TradeOff> OptimalSchedules::tradeoffs() const {

@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "thimble/plan/recompute/forward_costs.h"
 #include "thimble/plan/recompute/rebuild_schedule.h"
 
 namespace thimble {
@@ -61,22 +62,9 @@ class OptimalSchedules {
   };
   using Front = std::vector<Point>;  // bytes rise, work falls
 
-  // The cost of splitting the problem (s, t) at i.
-  struct Split {
-    size_t least_bytes = 0;  // of the forward stretch
-    double work = 0;
-    size_t entry_bytes = 0;
-  };
-  // Costs of forward stretches from s to i, by the number of values that they produce.
-  struct Known {
-    size_t count = 0;
-    StretchCost cost;
-  };
-
   const Front& FrontOf(size_t s, size_t t) const { return fronts_[s * num_stages_ + t]; }
   bool IsFirstPass(size_t t) const { return t + 1 == num_stages_; }
   void Solve(size_t s, size_t t);
-  Split SplitOf(size_t s, size_t i, size_t t);
   void AddSplit(size_t s, size_t t, size_t i, Front& front);
   void AddSaved(size_t s, size_t t, Front& front);
   void ThinOut(Front& front);
@@ -85,8 +73,8 @@ class OptimalSchedules {
   Stretches stretches_;
   size_t num_stages_;
   size_t max_points_;
-  std::vector<Front> fronts_;                               // by problem
-  std::vector<std::vector<Known>> known_;                   // by s and i
+  std::vector<Front> fronts_;  // by problem
+  ForwardCosts forward_;
   std::vector<std::vector<Stretches::EntrySize>> entries_;  // Entries(i, t) of the current t, by i
   std::vector<StretchCost> saved_backward_;                 // Backward(s, true), by s
   Front joined_;                                            // temporary

@@ -40,6 +40,9 @@ Result<PlanDraft> ChooseOptimal(const std::vector<PlanDraft>& drafts, const OpRe
       return *std::move(chosen);
     }
   }
+  if (limit_bytes == 0 && options.enough_bytes > 0) {
+    return candidates.AnyWithin(options.enough_bytes);
+  }
   PlanDraft smallest = candidates.Smallest();
   if (limit_bytes == 0) return smallest;
   const auto reached = static_cast<int64_t>(PlacedArenaBytes(smallest, ops, options));

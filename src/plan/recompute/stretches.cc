@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 #include "thimble/base/byte_size.h"
 #include "thimble/base/function_ref.h"
@@ -79,9 +80,7 @@ Stretches::Stretches(const Graph& graph, const OpRegistry& ops, const Chain& cha
     rerun_ops_.push_back(&ops.Get(chain.reruns[f].op));
   }
   for (const NodeId node : chain.backward) backward_ops_.push_back(&ops.Get(graph.node(node).op));
-  for (size_t v = 0; v < chain.values.size(); ++v) {
-    if (MayDrop(ValueId(v))) forward_values_.emplace_back(v);
-  }
+  NumberValues();
   for (size_t stage = 0; stage < chain.num_stages; ++stage) {
     const size_t step = chain.BackwardOf(stage).first;
     size_t bytes = 0;
@@ -92,6 +91,18 @@ Stretches::Stretches(const Graph& graph, const OpRegistry& ops, const Chain& cha
     gradient_bytes_.push_back(bytes);
   }
   FindUses();
+}
+
+void Stretches::NumberValues() {
+  numbers_.assign(chain_.values.size(), kNotMade);
+  for (size_t f = 0; f < chain_.forward.size(); ++f) {
+    made_before_.resize(chain_.stage_of_forward[f] + 1, made_.size());
+    for (ValueId output : graph_.node(chain_.forward[f]).outputs) {
+      numbers_[output.index()] = made_.size();
+      made_.push_back(output);
+    }
+  }
+  made_before_.resize(chain_.num_stages + 1, made_.size());
 }
 
 // A stage's own forward nodes run again for its backward steps only if these need them.
@@ -125,21 +136,20 @@ bool Stretches::Needs(ValueId value, size_t i, size_t t) const {
 }
 
 Stretches::Wanted Stretches::EntryValues(size_t s, size_t i, size_t t) const {
-  Wanted wanted(chain_.values.size(), false);
-  for (ValueId value : forward_values_) {
-    const size_t made = Of(value).first;
-    if (made >= s && made < i && Needs(value, i, t)) wanted[value.index()] = true;
+  Wanted wanted(*this, s, i);
+  for (ValueId value : Made(s, i)) {
+    if (MayDrop(value) && Needs(value, i, t)) wanted[value] = true;
   }
   return wanted;
 }
 
 std::vector<Stretches::EntrySize> Stretches::Entries(size_t i, size_t t) const {
   std::vector<EntrySize> entries(i + 1);
-  for (ValueId value : forward_values_) {
-    const size_t made = Of(value).first;
-    if (made >= i || !Needs(value, i, t)) continue;
-    ++entries[made].count;
-    entries[made].bytes += Of(value).size_bytes;
+  for (ValueId value : Made(0, i)) {
+    if (!MayDrop(value) || !Needs(value, i, t)) continue;
+    EntrySize& entry = entries[Of(value).first];
+    ++entry.count;
+    entry.bytes += Of(value).size_bytes;
   }
   for (size_t s = i; s-- > 0;) {
     entries[s].count += entries[s + 1].count;
@@ -150,8 +160,8 @@ std::vector<Stretches::EntrySize> Stretches::Entries(size_t i, size_t t) const {
 
 Stretches::Wanted Stretches::Saved(size_t s, size_t t) const {
   Wanted wanted = EntryValues(s, s + 1, t);
-  for (ValueId value : forward_values_) {
-    if (Of(value).first == s && IsReadWhereMade(value)) wanted[value.index()] = true;
+  for (ValueId value : Made(s, s + 1)) {
+    if (MayDrop(value) && IsReadWhereMade(value)) wanted[value] = true;
   }
   return wanted;
 }
@@ -159,8 +169,8 @@ Stretches::Wanted Stretches::Saved(size_t s, size_t t) const {
 size_t Stretches::SavedBytes(size_t s, size_t t) const {
   const Wanted saved = Saved(s, t);
   size_t bytes = 0;
-  for (ValueId value : forward_values_) {
-    if (saved[value.index()]) bytes += Of(value).size_bytes;
+  for (ValueId value : Made(s, s + 1)) {
+    if (saved[value]) bytes += Of(value).size_bytes;
   }
   return bytes;
 }
@@ -171,22 +181,21 @@ std::vector<ChainStep> Stretches::Nodes(size_t s, size_t i, size_t t, Wanted wan
   for (size_t position = chain_.ForwardOf(i - 1).end; position-- > begin;) {
     const Rerun& rerun = chain_.reruns[position];
     const bool needed = std::any_of(rerun.outputs.begin(), rerun.outputs.end(),
-                                    [&](ValueId output) { return wanted[output.index()]; });
+                                    [&](ValueId output) { return wanted[output]; });
     if (!needed && !IsFirstPass(t)) continue;
     steps.push_back({false, position});
     for (ValueId input : rerun.inputs) {
-      if (MayDrop(input) && Of(input).first >= s) wanted[input.index()] = true;
+      if (MayDrop(input) && Of(input).first >= s) wanted[input] = true;
     }
   }
   std::reverse(steps.begin(), steps.end());
   return steps;
 }
 
-StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t,
-                                   const Wanted& wanted) const {
+StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t s, size_t i,
+                                   size_t t, const Wanted& wanted) const {
   const bool first_pass = IsFirstPass(t);
-  // By value: the step after its last read in this stretch; 0 for values of the caller.
-  std::vector<size_t> ends(chain_.values.size(), 0);
+  OfMade<size_t> ends(*this, s, i);  // the step after the last one that reads the value
   const auto run_of = [&](size_t position) -> NodeRun {
     const Rerun& rerun = chain_.reruns[position];
     const Node& node = graph_.node(chain_.forward[position]);
@@ -200,20 +209,20 @@ StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t
   for (size_t step = 0; step < steps.size(); ++step) {
     const NodeRun run = run_of(steps[step].position);
     for (ValueId input : run.inputs) {
-      if (ends[input.index()] > 0) ends[input.index()] = step + 1;
+      if (ends.Contains(input)) ends[input] = step + 1;
     }
-    for (ValueId output : run.outputs) ends[output.index()] = step + 1;
+    for (ValueId output : run.outputs) ends[output] = step + 1;
   }
   LiveCount live(chain_, 0);
   StretchCost cost;
   for (size_t step = 0; step < steps.size(); ++step) {
     const auto dies = [&](ValueId input) {
-      return MayDrop(input) && ends[input.index()] == step + 1 && !wanted[input.index()];
+      return MayDrop(input) && ends.Contains(input) && ends[input] == step + 1 && !wanted[input];
     };
     // A fixed value always exists, but a second copy of it needs bytes while its node runs.
     const auto counts = [&](ValueId output) { return !first_pass || MayDrop(output); };
     const auto stays = [&](ValueId output) {
-      return MayDrop(output) && (wanted[output.index()] || ends[output.index()] > step + 1);
+      return MayDrop(output) && (wanted[output] || ends[output] > step + 1);
     };
     live.Run(run_of(steps[step].position), dies, counts, stays);
     if (!first_pass) cost.work += chain_.reruns[steps[step].position].work;
@@ -224,7 +233,7 @@ StretchCost Stretches::PlayForward(const std::vector<ChainStep>& steps, size_t t
 
 StretchCost Stretches::Forward(size_t s, size_t i, size_t t) const {
   const Wanted entry = EntryValues(s, i, t);
-  return PlayForward(Nodes(s, i, t, entry), t, entry);
+  return PlayForward(Nodes(s, i, t, entry), s, i, t, entry);
 }
 
 std::vector<ChainStep> Stretches::ForwardSteps(size_t s, size_t i, size_t t) const {
@@ -233,7 +242,7 @@ std::vector<ChainStep> Stretches::ForwardSteps(size_t s, size_t i, size_t t) con
 
 StretchCost Stretches::ForwardSaving(size_t s, size_t t) const {
   const Wanted saved = Saved(s, t);
-  return PlayForward(Nodes(s, s + 1, t, saved), t, saved);
+  return PlayForward(Nodes(s, s + 1, t, saved), s, s + 1, t, saved);
 }
 
 std::vector<ChainStep> Stretches::ForwardSavingSteps(size_t s, size_t t) const {
@@ -241,21 +250,21 @@ std::vector<ChainStep> Stretches::ForwardSavingSteps(size_t s, size_t t) const {
 }
 
 std::vector<ChainStep> Stretches::Missing(size_t stage, size_t step, const Wanted& present) const {
-  Wanted wanted(chain_.values.size(), false);
+  Wanted wanted(*this, stage, stage + 1);
   for (ValueId input : graph_.node(chain_.backward[step]).inputs) {
-    if (MayDrop(input) && Of(input).first == stage) wanted[input.index()] = true;
+    if (MayDrop(input) && Of(input).first == stage) wanted[input] = true;
   }
   std::vector<ChainStep> steps;
   const LiveRange nodes = chain_.ForwardOf(stage);
   for (size_t position = nodes.end; position-- > nodes.first;) {
     const Rerun& rerun = chain_.reruns[position];
-    const bool needed = std::any_of(
-        rerun.outputs.begin(), rerun.outputs.end(),
-        [&](ValueId output) { return wanted[output.index()] && !present[output.index()]; });
+    const bool needed =
+        std::any_of(rerun.outputs.begin(), rerun.outputs.end(),
+                    [&](ValueId output) { return wanted[output] && !present[output]; });
     if (!needed) continue;
     steps.push_back({false, position});
     for (ValueId input : rerun.inputs) {
-      if (MayDrop(input) && Of(input).first == stage) wanted[input.index()] = true;
+      if (MayDrop(input) && Of(input).first == stage) wanted[input] = true;
     }
   }
   std::reverse(steps.begin(), steps.end());
@@ -264,7 +273,7 @@ std::vector<ChainStep> Stretches::Missing(size_t stage, size_t step, const Wante
 
 std::vector<ChainStep> Stretches::BackwardSteps(size_t stage, bool saved) const {
   std::vector<ChainStep> steps;
-  Wanted present(chain_.values.size(), false);
+  Wanted present(*this, stage, stage + 1);
   const LiveRange backward = chain_.BackwardOf(stage);
   for (size_t step = backward.first; step < backward.end; ++step) {
     if (!saved) {
@@ -272,7 +281,7 @@ std::vector<ChainStep> Stretches::BackwardSteps(size_t stage, bool saved) const 
         steps.push_back(again);
         // Intermediate values are released when the values made from them exist.
         for (ValueId output : chain_.reruns[again.position].outputs) {
-          if (MayDrop(output)) present[output.index()] = Of(output).backward_end > step;
+          if (MayDrop(output)) present[output] = Of(output).backward_end > step;
         }
       }
     }
@@ -294,24 +303,26 @@ StretchCost Stretches::Backward(size_t stage, bool saved) const {
     return {*rerun_ops_[step.position], rerun.inputs, rerun.outputs,
             RoundUp(rerun.kernel.scratch_bytes, kArenaAlignment)};
   };
-  for (ValueId value : forward_values_) {
-    const bool there = saved && Of(value).first == stage && IsReadWhereMade(value);
-    if (there) start += static_cast<int64_t>(Of(value).size_bytes);
+  for (ValueId value : Made(stage, stage + 1)) {
+    if (saved && MayDrop(value) && IsReadWhereMade(value))
+      start += static_cast<int64_t>(Of(value).size_bytes);
   }
   // A value that is rebuilt twice is alive from each rebuild to its last reader before the next.
-  std::vector<std::vector<size_t>> reads(chain_.values.size());
-  std::vector<std::vector<size_t>> writes(chain_.values.size());
+  std::vector<std::pair<ValueId, size_t>> reads;
+  std::vector<std::pair<ValueId, size_t>> writes;
   for (size_t i = 0; i < steps.size(); ++i) {
     const NodeRun run = run_of(steps[i]);
-    for (ValueId input : run.inputs) reads[input.index()].push_back(i);
-    for (ValueId output : run.outputs) writes[output.index()].push_back(i);
+    for (ValueId input : run.inputs) reads.emplace_back(input, i);
+    for (ValueId output : run.outputs) writes.emplace_back(output, i);
   }
+  std::sort(reads.begin(), reads.end());
+  std::sort(writes.begin(), writes.end());
+  const auto next_after = [](const auto& uses, ValueId value, size_t step) {
+    const auto next = std::upper_bound(uses.begin(), uses.end(), std::pair(value, step));
+    return next != uses.end() && next->first == value ? next->second : SIZE_MAX;
+  };
   const auto read_again = [&](ValueId value, size_t step) {
-    const auto& later_reads = reads[value.index()];
-    const auto& later_writes = writes[value.index()];
-    const auto read = std::upper_bound(later_reads.begin(), later_reads.end(), step);
-    const auto write = std::upper_bound(later_writes.begin(), later_writes.end(), step);
-    return read != later_reads.end() && (write == later_writes.end() || *read < *write);
+    return next_after(reads, value, step) < next_after(writes, value, step);
   };
   LiveCount live(chain_, start);
   StretchCost cost;

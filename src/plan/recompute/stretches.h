@@ -29,6 +29,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <vector>
 
 #include "thimble/plan/recompute/chain.h"
@@ -86,7 +88,27 @@ class Stretches {
   std::vector<ChainStep> BackwardSteps(size_t stage, bool saved) const;
 
  private:
-  using Wanted = std::vector<bool>;  // by ValueId
+  // Something about each value that the stages [s, i) make.
+  template <class T>
+  class OfMade {
+   public:
+    OfMade(const Stretches& stretches, size_t s, size_t i)
+        : numbers_(stretches.numbers_),
+          first_(stretches.made_before_[s]),
+          items_(stretches.made_before_[i] - first_) {}
+
+    bool Contains(ValueId value) const {
+      return numbers_[value.index()] - first_ < items_.size();  // wraps around below the first
+    }
+    auto operator[](ValueId value) const { return items_[numbers_[value.index()] - first_]; }
+    decltype(auto) operator[](ValueId value) { return items_[numbers_[value.index()] - first_]; }
+
+   private:
+    const std::vector<size_t>& numbers_;
+    size_t first_;
+    std::vector<T> items_;
+  };
+  using Wanted = OfMade<bool>;
 
   // A stage that reads a value, and the smallest t of the problems in which it may have to.
   struct Use {
@@ -94,7 +116,12 @@ class Stretches {
     size_t from_t = 0;
   };
 
+  void NumberValues();
   void FindUses();
+  // The values that the stages [s, i) make.
+  std::span<const ValueId> Made(size_t s, size_t i) const {
+    return std::span(made_).subspan(made_before_[s], made_before_[i] - made_before_[s]);
+  }
   bool IsFirstPass(size_t t) const { return t + 1 == chain_.num_stages; }
   bool Needs(ValueId value, size_t i, size_t t) const;
   Wanted EntryValues(size_t s, size_t i, size_t t) const;
@@ -102,7 +129,7 @@ class Stretches {
   // The forward nodes of the stages [s, i); in later passes only those needed for the wanted
   // values.
   std::vector<ChainStep> Nodes(size_t s, size_t i, size_t t, Wanted wanted) const;
-  StretchCost PlayForward(const std::vector<ChainStep>& steps, size_t t,
+  StretchCost PlayForward(const std::vector<ChainStep>& steps, size_t s, size_t i, size_t t,
                           const Wanted& wanted) const;
   // The forward nodes that must run before a backward step of the stage, given the present values.
   std::vector<ChainStep> Missing(size_t stage, size_t step, const Wanted& present) const;
@@ -120,8 +147,13 @@ class Stretches {
   std::vector<const OpDef*> rerun_ops_;     // likewise
   std::vector<const OpDef*> backward_ops_;  // by position in Chain::backward
   std::vector<size_t> gradient_bytes_;      // by stage
-  std::vector<ValueId> forward_values_;     // those that may be dropped
-  std::vector<std::vector<Use>> uses_;      // by ValueId
+  // Values are numbered in the order in which forward makes them, so that those of a stretch follow
+  // one another.
+  static constexpr size_t kNotMade = std::numeric_limits<size_t>::max();
+  std::vector<ValueId> made_;           // by number
+  std::vector<size_t> numbers_;         // by ValueId; kNotMade if forward does not make it
+  std::vector<size_t> made_before_;     // by stage, up to num_stages: values of earlier stages
+  std::vector<std::vector<Use>> uses_;  // by ValueId
 };
 
 }  // namespace thimble

@@ -102,8 +102,7 @@ class BudgetSearch {
     return size.arena_bytes;
   }
   Result<bool> Fit(std::span<const LeverChange> steps) const {
-    THIMBLE_ASSIGN_OR_RETURN(const int64_t bytes, Smallest(steps));
-    return bytes <= config_.budget_bytes;
+    return sizer_.Fits(SmallestConfig(steps), config_.budget_bytes);
   }
 
   // How many steps of the line must be taken; more than there are if all of them are too few.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -47,13 +48,22 @@ class PlanSizer {
   // only the largest shapes are planned. Passes that save no bytes are left out.
   // Results are cached.
   Result<PlanSize> Of(TrainConfig config) const;
+  // Whether the arena has at most so many bytes; in a part of the time that Of takes.
+  Result<bool> Fits(TrainConfig config, int64_t bytes) const;
   // Whether there is a plan, of whatever size: false for options that do not suit the network.
   bool CanPlan(const TrainConfig& config) const;
   // How exact a run is with the configuration's value of this lever.
   Result<std::string> ExactnessOf(const Lever& lever, const TrainConfig& config) const;
 
  private:
+  // What is known of an arena that was only compared with other bytes.
+  struct Bounds {
+    std::optional<int64_t> least_enough = {};
+    int64_t most_too_few = 0;
+  };
+
   mutable std::map<std::string, PlanSize> known_;  // by configuration
+  mutable std::map<std::string, Bounds> compared_;
   TaskPtr task_;
   TaskPtr sized_;  // with the shapes that are planned
   const OpRegistry& ops_;

@@ -216,7 +216,7 @@ ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
 }
 
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const TaskPtr& task,
-                                            const OpRegistry& ops) {
+                                            const OpRegistry& ops, size_t enough_bytes) {
   THIMBLE_TRY(CheckDeviceIsBuilt(DeviceOf(config)));
   TrainingProgram result;
   result.task = task;
@@ -237,7 +237,8 @@ Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const Tas
     spec.evaluate.push_back(result.full.With(result.PartsOf(result.full).LargestSize()));
   }
 
-  THIMBLE_ASSIGN_OR_RETURN(const PlanOptions options, PlanOptionsOf(config));
+  THIMBLE_ASSIGN_OR_RETURN(PlanOptions options, PlanOptionsOf(config));
+  options.enough_bytes = enough_bytes;
   THIMBLE_ASSIGN_OR_RETURN(
       ProgramGraphs made,
       PlanGraphs(spec, PrefetchRing(config, *task, result.cuts),

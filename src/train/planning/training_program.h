@@ -73,8 +73,9 @@ ProgramRecord RecordOf(const TrainingProgram& program, const OpRegistry& ops,
                        int64_t plain_arena_bytes);
 
 // Plans training and evaluation for all shapes of the task's batches.
+// `enough_bytes`: see PlanOptions.
 Result<TrainingProgram> MakeTrainingProgram(const TrainConfig& config, const TaskPtr& task,
-                                            const OpRegistry& ops);
+                                            const OpRegistry& ops, size_t enough_bytes = 0);
 
 // The techniques that the configuration requests.
 TechniqueRequest RequestOf(const TrainConfig& config);

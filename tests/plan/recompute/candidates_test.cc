@@ -56,6 +56,27 @@ TEST(Candidates, ALowerLimitNeverGivesALargerArenaOrLessWork) {
   }
 }
 
+TEST(Candidates, AnyWithinIsThereWhereTheSmallestFits) {
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    const PlanDraft draft = RandomDraft(seed);
+    const auto any_within = [&](size_t bytes) {
+      Candidates candidates(BuiltinOps(), kNoOptions);
+      EXPECT_TRUE(candidates.Add(std::span(&draft, 1)).ok());
+      const PlanDraft any = candidates.AnyWithin(bytes);
+      return draft.residents.end_bytes + any.placed->plan.peak_bytes;
+    };
+    Candidates candidates(BuiltinOps(), kNoOptions);
+    ASSERT_TRUE(candidates.Add(std::span(&draft, 1)).ok());
+    const size_t smallest = PlacedArenaBytes(candidates.Smallest(), BuiltinOps(), {});
+    for (const size_t bytes : {SIZE_MAX, 2 * smallest, smallest}) {
+      EXPECT_LE(any_within(bytes), bytes) << "seed " << seed;
+    }
+    for (const size_t bytes : {smallest - 1, smallest / 2, size_t{1}}) {
+      EXPECT_GT(any_within(bytes), bytes) << "seed " << seed;
+    }
+  }
+}
+
 TEST(Candidates, AreNeverWorseThanANamedStrategy) {
   for (uint32_t seed = 0; seed < 6; ++seed) {
     const PlanDraft draft = RandomDraft(seed);

@@ -24,6 +24,22 @@ TEST(PlanSizer, KnowsTheArenaOfTheProgram) {
   }
 }
 
+TEST(PlanSizer, FitsIfTheArenaHasAtMostSoManyBytes) {
+  TrainConfig config = TinyConfig();
+  const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();
+  for (const char* recompute : {"none", "optimal"}) {
+    config.recompute = recompute;
+    const PlanSizer sizer(TaskOf(model, {}), BuiltinOps());
+    const int64_t bytes = PlanSizer(TaskOf(model, {}), BuiltinOps()).Of(config)->arena_bytes;
+    EXPECT_FALSE(*sizer.Fits(config, bytes - 1)) << recompute;
+    EXPECT_TRUE(*sizer.Fits(config, bytes)) << recompute;
+    EXPECT_FALSE(*sizer.Fits(config, bytes / 2)) << recompute;
+    EXPECT_TRUE(*sizer.Fits(config, 2 * bytes)) << recompute;
+    EXPECT_EQ(sizer.Of(config)->arena_bytes, bytes) << recompute;
+    EXPECT_FALSE(*sizer.Fits(config, bytes - 1)) << recompute;
+  }
+}
+
 TEST(PlanSizer, KnowsWhetherThereIsAPlan) {
   TrainConfig config = TinyConfig();
   const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();

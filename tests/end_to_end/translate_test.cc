@@ -32,7 +32,7 @@ class TranslateEndToEnd : public NoReportFixture {
   void SetUp() override {
     NoReportFixture::SetUp();
     RunWell(
-        fmt::format("train --data {} --batch 1000 --steps 60 --lr 0.005 --warmup 10 --beam 0 "
+        fmt::format("train --data {} --batch 300 --steps 60 --lr 0.005 --warmup 10 --beam 0 "
                     "--eval-every 0 --out @/run",
                     kData));
   }

@@ -52,9 +52,13 @@ void SentenceSearch::Start(int64_t max_words) {
   }
 }
 
+double SentenceSearch::Rate(double score, size_t words) const {
+  const auto tokens = static_cast<double>(words + 1);  // </s> too
+  return score / std::pow(tokens, options_.length_penalty);
+}
+
 void SentenceSearch::Finish(const Hypothesis& hypothesis, double score) {
-  const auto tokens = static_cast<double>(hypothesis.words.size() + 1);
-  const double rated = score / std::pow(tokens, options_.length_penalty);
+  const double rated = Rate(score, hypothesis.words.size());
   if (num_finished_++ == 0 || rated > best_score_) {
     best_score_ = rated;
     best_ = hypothesis.words;
@@ -113,7 +117,11 @@ void SentenceSearch::Advance(const Candidates& candidates) {
                 active_.size());
   std::swap(active_, next_);
   ++position_;
-  done_ = num_finished_ >= options_.hypotheses;
+  // The first hypothesis is the best one. It is rated as if it ended now, for certain. A single one
+  // is greedy: it has ended.
+  const bool may_be_better =
+      options_.hypotheses > 1 && Rate(active_[0].score, active_[0].words.size()) > best_score_;
+  done_ = num_finished_ >= options_.hypotheses && !may_be_better;
 }
 
 }  // namespace thimble

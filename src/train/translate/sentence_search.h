@@ -1,6 +1,9 @@
-// SentenceSearch: the beam search for the translation of one sentence, as fairseq's generator does
-// it. It knows nothing about networks: at each position it gets the likeliest next words of every
-// hypothesis, and says which hypotheses to continue with.
+// SentenceSearch: the beam search for the translation of one sentence. It ranks as fairseq's
+// generator does, but does not end while a hypothesis is rated better than all translations found:
+// fairseq ends with as many translations as there are hypotheses, which a network that is sure of
+// every word finds among the unlikely ones before the likely one is complete. It knows nothing
+// about networks: at each position it gets the likeliest next words of every hypothesis, and says
+// which hypotheses to continue with.
 //
 //   search.Start(30);
 //   while (!search.done()) {
@@ -76,6 +79,8 @@ class SentenceSearch {
   // The best ones, best first.
   void RankExtensions(const Candidates& candidates);
   void Finish(const Hypothesis& hypothesis, double score);
+  // The score of a translation of so many words, divided as options say.
+  double Rate(double score, size_t words) const;
   void Extend(const Extension& extension, Hypothesis& to) const;
 
   SearchOptions options_;

@@ -120,6 +120,22 @@ TEST(SentenceSearch, MoreHypothesesFindWhatGreedyMisses) {
   EXPECT_NEAR(searcher.search().best_score(), -1.1 / 3, 1e-6);
 }
 
+// A network that is nearly sure of every word: after each word, ending is one of the next best.
+TEST(SentenceSearch, UnlikelyTranslationsDoNotEndTheSearch) {
+  constexpr size_t kWords = 8;
+  const Language sure = [](const Words& words) {
+    std::map<int32_t, double> next;
+    for (int32_t word = 2; word < 10; ++word) next[word] = -5;
+    next[words.size() < kWords ? 3 : kEnd] = -0.05;
+    return next;
+  };
+  for (const double length_penalty : {0.0, 1.0}) {
+    Searcher searcher(sure, {.hypotheses = 4, .length_penalty = length_penalty});
+    EXPECT_EQ(searcher.Run(20), Words(kWords, 3)) << length_penalty;
+    EXPECT_EQ(searcher.positions(), static_cast<int64_t>(kWords) + 1) << length_penalty;
+  }
+}
+
 TEST(SentenceSearch, WithoutLengthPenaltyShortOnesWin) {
   const auto language = [](const Words& words) -> std::map<int32_t, double> {
     if (words.empty()) return {{5, -0.1}, {6, -3}};

@@ -92,6 +92,8 @@ TEST_F(TranslateEndToEnd, NothingGivesNothing) {
 }
 
 TEST_F(TranslateEndToEnd, UnknownWordsAndAnyBytesAreTranslatedSomehow) {
+  const Words same = TranslateWell("vierundzwanzig\nvier@@ und@@ zwanzig\n");
+  EXPECT_EQ(same[0], same[1]);
   EXPECT_THAT(TranslateWell("kein zahlwort\n\xff\xfe \x01\nzwei\n"), SizeIs(3));
 }
 

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "thimble/data/text/subwords/split_into_entries.h"
 #include "thimble/data/text/words.h"
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/device/device.h"
@@ -76,6 +77,16 @@ void LineTranslator::UseMerges(MergeList merges) {
   splitter_ = std::make_unique<SubwordSplitter>(*merges_);
 }
 
+void LineTranslator::SplitUnknown(std::string_view word, WordIds& ids) {
+  const std::vector<int32_t> entries = SplitIntoEntries(source_, word);
+  if (entries.empty()) {
+    ++unknown_tokens_;
+    return;
+  }
+  ids.pop_back();
+  ids.insert(ids.end(), entries.begin(), entries.end());
+}
+
 WordIds LineTranslator::IdsOf(const InputLine& line) {
   const auto most = static_cast<size_t>(program_.decoding->spec.longest) - 1;
   WordIds ids;
@@ -88,7 +99,11 @@ WordIds LineTranslator::IdsOf(const InputLine& line) {
       break;
     }
     ids.push_back(source_.Find(word));
-    if (ids.back() == Dictionary::kUnknown) ++unknown_tokens_;
+    if (ids.back() == Dictionary::kUnknown) SplitUnknown(word, ids);
+  }
+  if (ids.size() > most) {
+    is_cut = true;
+    ids.resize(most);
   }
   cut_lines_ += is_cut ? 1 : 0;
   tokens_ += std::ssize(ids);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "thimble/base/result.h"
@@ -52,6 +53,9 @@ class LineTranslator {
   void UseMerges(MergeList merges);
   // The tokens as indices, with </s>; empty if there are none.
   WordIds IdsOf(const InputLine& line);
+  // Replaces the last index, that of an unknown word, by those of the subwords it consists of, if
+  // the dictionary has them.
+  void SplitUnknown(std::string_view word, WordIds& ids);
 
   Dictionary source_;
   Dictionary target_;

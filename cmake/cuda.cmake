@@ -1,7 +1,8 @@
 # CUDA: THIMBLE_CUDA is AUTO (used if its compiler is found), ON (required) or OFF. The rest of the
 # project does not need it. The CUDA runtime is linked statically, so that programs also start on
-# machines without it and report what is missing.
-set(THIMBLE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON or OFF")
+# machines without it and report what is missing. EMULATED: GPU code runs on the CPU, for tests on
+# machines without a GPU (tests/support/gpu_emulator).
+set(THIMBLE_CUDA AUTO CACHE STRING "Build the CUDA device: AUTO, ON, OFF or EMULATED")
 # 90a is the H100 and H200 with instructions that later GPUs do not have.
 set(THIMBLE_CUDA_ARCHITECTURES "80-real;90a-real;90-virtual" CACHE STRING
   "GPU architectures to compile for: A100, H100 and H200, and later ones")
@@ -9,7 +10,11 @@ option(THIMBLE_GPU_CODE_ONLY_COMPILED
   "Compile GPU code in the shortest time, to prove that it compiles; it runs slowly" OFF)
 
 set(THIMBLE_WITH_CUDA OFF)
-if(THIMBLE_CUDA)
+set(THIMBLE_CUDA_EMULATED OFF)
+if(THIMBLE_CUDA STREQUAL "EMULATED")
+  set(THIMBLE_WITH_CUDA ON)
+  set(THIMBLE_CUDA_EMULATED ON)
+elseif(THIMBLE_CUDA)
   include(CheckLanguage)
   if(NOT CMAKE_CUDA_COMPILER AND EXISTS /usr/local/cuda/bin/nvcc)
     set(CMAKE_CUDA_COMPILER /usr/local/cuda/bin/nvcc)
@@ -22,7 +27,7 @@ if(THIMBLE_CUDA)
   endif()
 endif()
 
-if(THIMBLE_WITH_CUDA)
+if(THIMBLE_WITH_CUDA AND NOT THIMBLE_CUDA_EMULATED)
   set(CMAKE_CUDA_ARCHITECTURES ${THIMBLE_CUDA_ARCHITECTURES})
   set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
   enable_language(CUDA)

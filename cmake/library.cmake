@@ -54,7 +54,9 @@ target_precompile_headers(thimble PRIVATE ${THIMBLE_COMMON_HEADERS})
 
 # Only one source depends on the version, so that a new version rebuilds nothing else.
 set(gpu_code none)
-if(THIMBLE_WITH_CUDA)
+if(THIMBLE_CUDA_EMULATED)
+  set(gpu_code emulated)
+elseif(THIMBLE_WITH_CUDA)
   set(gpu_code ${THIMBLE_CUDA_ARCHITECTURES})
   if(gpu_code STREQUAL "native")
     set(gpu_code ${CMAKE_CUDA_ARCHITECTURES_NATIVE})
@@ -93,7 +95,9 @@ macro(join_gpu_sources name)
   list(APPEND gpu_units ${CMAKE_CURRENT_BINARY_DIR}/${name})
 endmacro()
 
-if(THIMBLE_WITH_CUDA)
+if(THIMBLE_CUDA_EMULATED)
+  include(${PROJECT_SOURCE_DIR}/tests/support/gpu_emulator/emulator.cmake)
+elseif(THIMBLE_WITH_CUDA)
   file(GLOB_RECURSE THIMBLE_GPU_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}/src
     ${CMAKE_CURRENT_SOURCE_DIR}/src/*.cu)
   # nvcc reads the headers of the library once for each source and architecture, which takes longer

@@ -79,10 +79,7 @@ void LineTranslator::UseMerges(MergeList merges) {
 
 void LineTranslator::SplitUnknown(std::string_view word, WordIds& ids) {
   const std::vector<int32_t> entries = SplitIntoEntries(source_, word);
-  if (entries.empty()) {
-    ++unknown_tokens_;
-    return;
-  }
+  if (entries.empty()) return;
   ids.pop_back();
   ids.insert(ids.end(), entries.begin(), entries.end());
 }
@@ -99,7 +96,9 @@ WordIds LineTranslator::IdsOf(const InputLine& line) {
       break;
     }
     ids.push_back(source_.Find(word));
-    if (ids.back() == Dictionary::kUnknown) SplitUnknown(word, ids);
+    if (ids.back() != Dictionary::kUnknown) continue;
+    if (splitter_ == nullptr) SplitUnknown(word, ids);
+    if (ids.back() == Dictionary::kUnknown) ++unknown_tokens_;
   }
   if (ids.size() > most) {
     is_cut = true;

@@ -71,18 +71,19 @@ TEST_F(LineTranslatorTest, CutsLongLines) {
 }
 
 TEST_F(LineTranslatorTest, SplitsWordsWithTheMergesOfTheRun) {
-  folder_.Write(kSourceDictionaryFile, "eins 9\nzw@@ 8\nei 7\n");
+  folder_.Write(kSourceDictionaryFile, "eins 9\nzwe@@ 8\ni 7\n");
   const auto unknown_of = [&](const std::string& line) {
     const auto translator = LineTranslator::Open(setup_, BuiltinOps()).value();
     const std::vector<InputLine> lines = {{line}};
     (void)translator->Translate(lines);
     return std::pair(translator->unknown_tokens(), translator->tokens());
   };
-  EXPECT_EQ(unknown_of("zwei eins"), std::pair(int64_t{1}, int64_t{2}));
+  // Without merges, into the fewest entries of the dictionary.
+  EXPECT_EQ(unknown_of("zwei eins drei"), std::pair(int64_t{1}, int64_t{4}));
   folder_.Write(kMergesFile, "#version: 0.2\nz w\ne i</w>\ne i\nei n\nein s</w>\n");
-  EXPECT_EQ(unknown_of("zwei eins"), std::pair(int64_t{0}, int64_t{3}));
-  EXPECT_EQ(unknown_of("zw@@ ei eins"), std::pair(int64_t{0}, int64_t{3}));
-  EXPECT_EQ(unknown_of("xei"), std::pair(int64_t{1}, int64_t{2}));
+  EXPECT_EQ(unknown_of("zwei eins"), std::pair(int64_t{2}, int64_t{3}));  // zw@@ ei eins
+  EXPECT_EQ(unknown_of("zwe@@ i eins"), std::pair(int64_t{0}, int64_t{3}));
+  EXPECT_EQ(unknown_of("xi"), std::pair(int64_t{1}, int64_t{2}));
   folder_.Write(kMergesFile, "#version: 0.2\n");
   EXPECT_THAT(Refusal(), HasSubstr("the run's merges: "));
 }

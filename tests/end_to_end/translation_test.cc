@@ -43,9 +43,9 @@ TEST_F(TranslationEndToEnd, KillsAndOtherMeansChangeNothing) {
   for (const std::string options : {"", "--microbatch 90 --precision fp16"}) {
     const std::string whole = options.empty() ? "@/whole" : "@/whole16";
     const std::string killed = options.empty() ? "@/killed" : "@/killed16";
-    RunWell(Numbers("--epochs 4 " + options) + "--out " + whole);
+    RunWell(Numbers("--epochs 3 " + options) + "--out " + whole);
     const std::string run = At(killed.substr(2));
-    Process process(Command(Numbers("--epochs 4 " + options) + "--out " + killed));
+    Process process(Command(Numbers("--epochs 3 " + options) + "--out " + killed));
     while (MetricsOf(run).size() < 8 && process.Poll(std::chrono::milliseconds(2))) {
     }
     process.Signal(SIGKILL);

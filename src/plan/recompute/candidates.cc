@@ -180,8 +180,12 @@ std::vector<Candidates::Candidate> Candidates::Optimal(const Source& source) con
   const size_t count = std::min(tradeoffs.size(), kMaxCandidates);
   for (size_t k = 0; k < count; ++k) {
     const size_t index = count == 1 ? 0 : k * (tradeoffs.size() - 1) / (count - 1);
-    found.push_back({&source, k, tradeoffs[index].work, optimal.Make(tradeoffs[index].bytes),
-                     tradeoffs[index].bytes});
+    Candidate& candidate = found.emplace_back();
+    candidate.source = &source;
+    candidate.number = k;
+    candidate.work = tradeoffs[index].work;
+    candidate.schedule = optimal.Make(tradeoffs[index].bytes);
+    candidate.promised_bytes = tradeoffs[index].bytes;
   }
   return found;
 }

@@ -90,9 +90,9 @@ void AddTranslateCommand(CLI::App& app, int* exit_code) {
       "The defaults of these options come from the run's config.toml. Lines are expected as the\n"
       "text was that the run's data were prepared from: tokenised or not, in the same case. If\n"
       "the run has merges (bpe.codes), words are split into subwords, but those that end in\n"
-      "\"@@\" are subwords already; if it has none, words that its dictionary lacks are split into\n"
-      "entries that it has. Each line of the input gives one line of output, in the same order;\n"
-      "lines are translated as soon as no more of them are waiting.\n");
+      "\"@@\" are subwords already; if it has none, words that its dictionary lacks are split\n"
+      "into entries that it has. Each line of the input gives one line of output, in the same\n"
+      "order; lines are translated as soon as no more of them are waiting.\n");
   command->callback([flags, exit_code] {
     const auto result = RunTranslate(*flags);
     *exit_code = result.ok() ? *result : Report(result.error());

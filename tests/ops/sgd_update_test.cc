@@ -230,7 +230,8 @@ TEST(SgdUpdate, StochasticRoundingNeedsTheNumberOfTheUpdate) {
 }
 
 TEST(SgdTensors, EachElementHasOneBlock) {
-  const int sizes[] = {1, 0, kUpdateBlockElements, kUpdateBlockElements + 1, 0, 5 * kUpdateBlockElements, 3};
+  const int sizes[] = {
+      1, 0, kUpdateBlockElements, kUpdateBlockElements + 1, 0, 5 * kUpdateBlockElements, 3};
   SgdTensors list;
   for (int size : sizes) list.Add({.elements = size});
   EXPECT_EQ(list.num_tensors, 5);

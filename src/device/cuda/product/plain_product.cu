@@ -7,8 +7,8 @@
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
-#include "thimble/device/cuda/warp.cuh"
 #include "thimble/device/cuda/product/plain_product.h"
+#include "thimble/device/cuda/warp.cuh"
 
 namespace thimble {
 namespace {
@@ -27,8 +27,6 @@ struct StridedMatrix {
     return LoadNumber(data + (row * row_stride + column * column_stride));
   }
 };
-
-
 
 // Where products are stored. Types of 16 bits share AnyNumber: an element is stored once, after
 // many loads.

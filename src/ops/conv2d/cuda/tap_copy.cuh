@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/device/cuda/math.h"
+#include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/tap_copy_packed.cuh"
 #include "thimble/ops/conv2d/cuda/tap_fill.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"

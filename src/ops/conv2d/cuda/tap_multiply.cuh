@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/device/cuda/math.h"
+#include "thimble/device/cuda/tensor_core.cuh"
 #include "thimble/ops/conv2d/cuda/tap_tile.cuh"
 
 namespace thimble::tap {

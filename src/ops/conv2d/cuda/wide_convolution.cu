@@ -10,8 +10,8 @@
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/tensor_map.h"
-#include "thimble/ops/conv2d/cuda/wide_convolution.h"
 #include "thimble/device/cuda/wide_product.cuh"
+#include "thimble/ops/conv2d/cuda/wide_convolution.h"
 
 namespace thimble {
 namespace wide {

@@ -9,8 +9,8 @@
 
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/tensor_map.h"
-#include "thimble/ops/conv2d/cuda/sum_target.cuh"
 #include "thimble/device/cuda/wide_product.cuh"
+#include "thimble/ops/conv2d/cuda/sum_target.cuh"
 #include "thimble/ops/conv2d/cuda/wide_weight_gradient.h"
 
 namespace thimble {

@@ -48,8 +48,8 @@ __global__ void __launch_bounds__(kUpdateThreads)
     const int count = max(0, min(4, end - i));
     UpdateNumbers<SgdCallers::kBlock>(
         blocks.use.op, settings, now, tensor, {i, i, count, blocks.use.stream}, [&] {
-          return LoadFourNumbers<false>(blocks.gradients.type, blocks.gradients.data, i % blocks.ring,
-                                    count);
+          return LoadFourNumbers<false>(blocks.gradients.type, blocks.gradients.data,
+                                        i % blocks.ring, count);
         });
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) *blocks.last_word = 0;

@@ -269,7 +269,7 @@ ValueId NetworkBuilder::SoftmaxCrossEntropy(ValueId logits, ValueId labels) {
 }
 
 std::vector<ValueId> NetworkBuilder::ApplyWithResults(NodeSpec spec, size_t num_results) {
-  const std::vector<ValueId> outputs = Append(std::move(spec));
+  std::vector<ValueId> outputs = Append(std::move(spec));
   if (!failed()) {
     graph_.outputs.insert(graph_.outputs.end(), outputs.begin(),
                           outputs.begin() + static_cast<int64_t>(num_results));

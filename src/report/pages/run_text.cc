@@ -51,7 +51,7 @@ std::string RunName(const std::string& folder) {
 
 std::string BatchText(const TrainConfig& config) {
   if (IsTranslation(config)) {
-    const std::string batch = fmt::format("batch {} tokens", config.batch);
+    std::string batch = fmt::format("batch {} tokens", config.batch);
     if (config.microbatch == 0) return batch;
     return fmt::format("{} in parts of at most {}", batch, config.microbatch);
   }

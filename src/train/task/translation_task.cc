@@ -39,11 +39,10 @@ std::vector<BatchShape> LargestOf(const std::vector<BatchShape>& shapes) {
     int64_t sentence, source, target;
   };
   std::vector<BatchShape> largest;
-  for (const auto& [sentence, source, target] :
-       {Weights{0, 1, 1}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0}}) {
+  for (const Weights& weights : {Weights{0, 1, 1}, {0, 1, 0}, {0, 0, 1}, {1, 0, 0}}) {
     const auto weight = [&](const BatchShape& shape) {
-      return shape.samples *
-             (sentence + source * shape.source_length + target * shape.target_length);
+      return shape.samples * (weights.sentence + weights.source * shape.source_length +
+                              weights.target * shape.target_length);
     };
     const BatchShape found = *std::ranges::max_element(shapes, {}, weight);
     if (std::ranges::find(largest, found) == largest.end()) largest.push_back(found);

@@ -16,7 +16,8 @@ constexpr double kWorst = -std::numeric_limits<double>::infinity();
 // A network that diverged gives NaN: then no word is likelier than another.
 double ScoreWith(double score, float log_probability) {
   const double sum = score + log_probability;
-  return std::isnan(sum) ? kWorst : sum;
+  if (std::isnan(sum)) return kWorst;
+  return sum;
 }
 
 }  // namespace

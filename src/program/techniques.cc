@@ -1,6 +1,7 @@
 #include "thimble/program/techniques.h"
 
 #include "thimble/plan/pipeline.h"
+#include "thimble/program/fold_norms/fold_norms.h"
 #include "thimble/program/fuse_conv_add/fuse_conv_add.h"
 #include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
 #include "thimble/program/ghost_batch_norm/ghost_batch_norm.h"
@@ -28,7 +29,8 @@ std::vector<std::unique_ptr<const Technique>>& TechniqueTable() {
     table->push_back(MakeSparseMethod());
     table->push_back(MakeSparseLayers());
     table->push_back(MakeRewireEvery());
-    table->push_back(MakeSparsity());  // the last: stores what the others decided
+    table->push_back(MakeSparsity());   // stores what the others decided
+    table->push_back(MakeFoldNorms());  // the last: changes the ops of all others
     return table;
   }();
   return *techniques;

@@ -14,11 +14,16 @@ namespace thimble {
 // Names both types on standard error and aborts.
 [[noreturn]] void FailForOtherType(DType stored, DType asked_for);
 
+struct InputNorm;
+
 struct TensorView {
   void* data = nullptr;  // of a packed tensor: the beginning of its pool
   DType dtype = DType::kF32;
   Shape shape;              // of a packed tensor: with all elements, active or not
   PackedPlace packed = {};  // where the tensor is in its pool, if it is packed
+  // What the numbers are normalised by when they are read (ops/conv2d/line_packer.h), or null. Only
+  // views that an op makes for another op's kernel have it.
+  const InputNorm* norm = nullptr;
 
   bool is_packed() const { return packed.is_packed(); }
   // 0 for packed tensors: how many bytes of the pool they have changes with the pattern.

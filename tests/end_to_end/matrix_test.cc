@@ -62,7 +62,7 @@ const std::vector<Levels>& Matrix() {
       {"", "--clip 0.5"},
       {"", "--loss-scale 1024"},
       {"", "--sparsity 0.6 --rewire-every 2"},
-      {"", "--scratch 64KiB", "--conv winograd", "--bn-group 4"},
+      {"", "--scratch 64KiB", "--conv winograd", "--bn-group 4", "--fold-norms"},
   };
   return matrix;
 }
@@ -217,6 +217,10 @@ class MatrixEndToEnd : public NoReportFixture {
       TrainWithout(choice, kMicrobatch);
       ExpectCloseLosses(1e-5);
     }
+    if (OptionsOf(choice).find("--fold-norms") != std::string::npos) {
+      TrainWithout(choice, kOthers);
+      EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("without"))) << "fold-norms: same bits";
+    }
     if (choice[kInBackward] != 0) CheckUpdateInBackward(choice);
     // A power of two as the scale changes nothing but rounding in fp32.
     const bool all_fp32 = choice[kPrecision] == 0 && choice[kStore] == 0;
@@ -287,7 +291,9 @@ class CudaMatrixEndToEnd : public MatrixEndToEnd {
 
 TEST_F(CudaMatrixEndToEnd, EveryPairOfTechniques) {
   for (Choice choice : PairwiseChoices()) {
-    const bool is_for_cpu = OptionsOf(choice).find("winograd") != std::string::npos;
+    const std::string options = OptionsOf(choice);
+    const bool is_for_cpu = options.find("winograd") != std::string::npos ||
+                            options.find("fold-norms") != std::string::npos;
     if (is_for_cpu) choice[kOthers] = 0;
     Check(choice);
   }

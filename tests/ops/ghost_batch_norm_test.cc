@@ -37,7 +37,12 @@ OpCase GhostBatchNormCase(const std::string& op, const Ghost& ghost, int64_t rel
                  .attributes = {{"group", ghost.group}, {"relu", relu}},
                  .positive_inputs = {1},
                  .shared_sum_size = static_cast<double>(Rows(ghost.x))};
-  if (op == "batch_norm") return op_case;
+  if (op == "batch_norm_statistics") {
+    op_case.inputs = {ghost.x};
+    op_case.attributes = {{"group", ghost.group}};
+    op_case.positive_inputs = {};
+  }
+  if (op == "batch_norm" || op == "batch_norm_statistics") return op_case;
   op_case.positive_inputs = {1, 4};
   op_case.inputs.insert(op_case.inputs.end(), 2, ghost.statistics());
   if (op == "batch_norm_eval") {
@@ -87,11 +92,15 @@ std::vector<OpCase> GhostBatchNormCases() {
     for (const char* op : kOps) {
       for (int64_t relu : {0, 1}) cases.push_back(GhostBatchNormCase(op, ghost, relu));
     }
+    cases.push_back(GhostBatchNormCase("batch_norm_statistics", ghost, 0));
   }
   return cases;
 }
 
 OpCase Random_batch_norm(CaseDraw& draw) { return RandomCase("batch_norm", draw, kMeasuredRows); }
+OpCase Random_batch_norm_statistics(CaseDraw& draw) {
+  return RandomCase("batch_norm_statistics", draw);
+}
 OpCase Random_batch_norm_grad(CaseDraw& draw) {
   return RandomCase("batch_norm_grad", draw, kRowsOfGradient);
 }

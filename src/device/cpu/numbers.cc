@@ -207,6 +207,16 @@ void EncodeNumbersAtRandom(const float* from, size_t count, const uint32_t* word
   HWY_DYNAMIC_DISPATCH(EncodeAllAtRandom)(from, count, words, shift, to);
 }
 
+void RoundNumbers(DType type, size_t count, float* numbers) {
+  if (type == DType::kF32) return;
+  std::array<uint16_t, kNumbersPerPiece> stored;
+  for (size_t begin = 0; begin < count; begin += stored.size()) {
+    const size_t piece = std::min(stored.size(), count - begin);
+    EncodeNumbers(numbers + begin, piece, {stored.data(), type});
+    DecodeNumbers({stored.data(), type}, piece, numbers + begin);
+  }
+}
+
 const float* ReadNumbers(ConstNumbers from, size_t count, float* copy) {
   if (from.is_float()) return from.floats();
   DecodeNumbers(from, count, copy);

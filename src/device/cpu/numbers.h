@@ -37,6 +37,9 @@ void EncodeNumberRows(const float* from, const NumberRows& rows, Numbers to);
 // Stores `value` in all of them; from_stride is not used.
 void FillNumberRows(float value, const NumberRows& rows, Numbers to);
 
+// Rounds numbers as if they were stored in this type. Not q8.
+void RoundNumbers(DType type, size_t count, float* numbers);
+
 // A piece of a tensor as floats: the tensor itself if it stores f32, otherwise `copy`.
 const float* ReadNumbers(ConstNumbers from, size_t count, float* copy);
 // The same for results: where to write them, and what to call when they are there.

@@ -74,6 +74,24 @@ OpDef Make_batch_norm() {
       .Reference<BatchNormReference>();
 }
 
+// Mean and variance alone, for convolutions that normalise x while they read it (norm_conv2d).
+OpDef Make_batch_norm_statistics() {
+  return OpDef("batch_norm_statistics")
+      .Input("x")
+      .Output("mean", DType::kF32)
+      .Output("variance", DType::kF32)
+      .Attribute("group", int64_t{0})
+      .ShapeRule([](const OpCall& call) -> Result<std::vector<Shape>> {
+        THIMBLE_TRY(ChannelShape(call.inputs[0]));
+        THIMBLE_ASSIGN_OR_RETURN(const Shape statistics, StatisticsShape(call));
+        return std::vector<Shape>{statistics, statistics};
+      })
+      .NoGradient("it replaces batch_norm in graphs that have their gradients already")
+      .Flops(PerInputElement(5))  // centre, sum, square, sum, merge
+      .CpuKernel<BatchNormStatisticsCpu>("BatchNormStatisticsCpu")
+      .Reference<BatchNormStatisticsReference>();
+}
+
 namespace {
 
 // The common part of both gradient ops.

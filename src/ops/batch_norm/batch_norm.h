@@ -20,6 +20,12 @@ struct BatchNormCpu {
   static void Run(const KernelCall& call);
 };
 
+struct BatchNormStatisticsCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
+  static void Run(const KernelCall& call);
+};
+
 struct BatchNormGradCpu {
   static constexpr bool kTakesShortNumbers = true;
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);

@@ -147,29 +147,54 @@ void NormalizeChannels(ThreadPool& pool, const ChannelRows& rows, const ChannelN
   });
 }
 
+void SumChunkGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                       ConstNumbers x, const GradientChunks& chunks, double* partials) {
+  const size_t channels = rows.channels;
+  const size_t first_row = ChunkAt(rows, chunks.begin).begin;
+  pool.Run(chunks.end - chunks.begin, [&](size_t index, size_t /*thread*/) {
+    const Chunk chunk = ChunkAt(rows, chunks.begin + index);
+    double* partial = partials + 2 * chunk.index * channels;
+    SumRowGradients(OfPart(norm, rows, chunk.part), chunk.count, channels,
+                    x + chunk.begin * channels, chunks.dy + (chunk.begin - first_row) * channels,
+                    partial, partial + channels);
+  });
+}
+
+void MergeChunkGradients(ThreadPool& pool, const ChannelRows& rows, const double* partials,
+                         double* sum_dy, double* sum_product) {
+  MergeParts(pool, rows, partials, sum_dy, sum_product, MergeSums);
+}
+
 void SumChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                          ConstNumbers x, ConstNumbers dy, double* partials, double* sum_dy,
                          double* sum_product) {
-  const size_t channels = rows.channels;
-  ForEachChunk(pool, rows, [&](const Chunk& chunk) {
-    const size_t first = chunk.begin * channels;
-    double* partial = partials + 2 * chunk.index * channels;
-    SumRowGradients(OfPart(norm, rows, chunk.part), chunk.count, channels, x + first, dy + first,
-                    partial, partial + channels);
+  if (rows.num_chunks > 0) {
+    SumChunkGradients(pool, rows, norm, x, {0, rows.num_chunks, dy}, partials);
+  }
+  MergeChunkGradients(pool, rows, partials, sum_dy, sum_product);
+}
+
+// From the last chunk to the first: see ForEachChunkBackwards.
+void CombineChunkGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                           ConstNumbers x, const GradientChunks& chunks, const float* offset,
+                           const float* slope, ConstNumbers other, Numbers dx) {
+  const size_t first_row = ChunkAt(rows, chunks.begin).begin;
+  pool.Run(chunks.end - chunks.begin, [&](size_t index, size_t /*thread*/) {
+    const Chunk chunk = ChunkAt(rows, chunks.end - 1 - index);
+    const size_t first = chunk.begin * rows.channels;
+    const size_t statistic = chunk.part * rows.channels;
+    CombineRowGradients(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first,
+                        chunks.dy + (chunk.begin - first_row) * rows.channels, offset + statistic,
+                        slope + statistic, other.data == nullptr ? other : other + first,
+                        dx + first);
   });
-  MergeParts(pool, rows, partials, sum_dy, sum_product, MergeSums);
 }
 
 void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                              ConstNumbers x, ConstNumbers dy, const float* offset,
                              const float* slope, ConstNumbers other, Numbers dx) {
-  ForEachChunkBackwards(pool, rows, [&](const Chunk& chunk) {
-    const size_t first = chunk.begin * rows.channels;
-    const size_t statistic = chunk.part * rows.channels;
-    CombineRowGradients(OfPart(norm, rows, chunk.part), chunk.count, rows.channels, x + first,
-                        dy + first, offset + statistic, slope + statistic,
-                        other.data == nullptr ? other : other + first, dx + first);
-  });
+  if (rows.num_chunks == 0) return;
+  CombineChunkGradients(pool, rows, norm, x, {0, rows.num_chunks, dy}, offset, slope, other, dx);
 }
 
 void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,

@@ -84,6 +84,21 @@ void CombineChannelGradients(ThreadPool& pool, const ChannelRows& rows, const Ch
                              ConstNumbers x, ConstNumbers dy, const float* offset,
                              const float* slope, ConstNumbers other, Numbers dx);
 
+// The same two passes for a dy that exists piece by piece: chunks [begin, end) of all parts, and dy
+// from the first row of chunk `begin` on. Merging requires that all chunks have been summed.
+struct GradientChunks {
+  size_t begin;
+  size_t end;
+  ConstNumbers dy;
+};
+void SumChunkGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                       ConstNumbers x, const GradientChunks& chunks, double* partials);
+void MergeChunkGradients(ThreadPool& pool, const ChannelRows& rows, const double* partials,
+                         double* sum_dy, double* sum_product);
+void CombineChunkGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
+                           ConstNumbers x, const GradientChunks& chunks, const float* offset,
+                           const float* slope, ConstNumbers other, Numbers dx);
+
 // dx = scale * dy; dx may be x or dy. x is read only for ReLU.
 void ScaleChannelGradients(ThreadPool& pool, const ChannelRows& rows, const ChannelNorm& norm,
                            ConstNumbers x, ConstNumbers dy, Numbers dx);

@@ -47,6 +47,34 @@ void ForEachChannelPart(const OpCall& call, const Body& body) {
   }
 }
 
+// Of one channel in one part.
+template <class T>
+struct ChannelStatistics {
+  T mean;
+  T variance;
+
+  ChannelStatistics(const T* x, const ChannelPart& part) {
+    const T count = T(part.count());
+    T sum = T(0);
+    part.ForEach([&](int64_t i) { sum += x[i]; });
+    mean = sum / count;
+    T squares = T(0);
+    part.ForEach([&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
+    variance = squares / count;
+  }
+};
+
+struct BatchNormStatisticsReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    ForEachChannelPart(call.op, [&](const ChannelPart& part) {
+      const ChannelStatistics<T> statistics(call.In(0), part);
+      call.Out(0)[part.statistic] = statistics.mean;
+      call.Out(1)[part.statistic] = statistics.variance;
+    });
+  }
+};
+
 struct BatchNormReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
@@ -57,14 +85,8 @@ struct BatchNormReference {
   template <class T>
   static void RunPart(const ReferenceCall<T>& call, const ChannelPart& part) {
     using std::sqrt;
-    const T count = T(part.count());
     const T* x = call.In(0);
-    T sum = T(0);
-    part.ForEach([&](int64_t i) { sum += x[i]; });
-    const T mean = sum / count;
-    T squares = T(0);
-    part.ForEach([&](int64_t i) { squares += (x[i] - mean) * (x[i] - mean); });
-    const T variance = squares / count;
+    const auto [mean, variance] = ChannelStatistics<T>(x, part);
     const T epsilon = T(call.op.attributes.Float("epsilon"));
     const T scale = call.In(1)[part.channel] / sqrt(variance + epsilon);
     const T beta = call.In(2)[part.channel];

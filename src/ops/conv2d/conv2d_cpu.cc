@@ -44,7 +44,7 @@ void RunConvolution(const KernelCall& call, ConstNumbers added) {
   const bool pairs =
       MultipliesPairs() && CanBePaired(call.inputs[0].dtype, call.inputs[1].dtype, g.channels);
   const LinePhase windows = Windows(g, {call.inputs[0].dtype, call.outputs[0].dtype}, pairs);
-  const LinePacker x = LinePacker::Of(ConstNumbersOf(call.inputs[0]), g.width, g.channels, pairs);
+  const LinePacker x = LinePacker::Of(call.inputs[0], g.width, g.channels, pairs);
   const TransposedPacker w(ElementsOf(call.inputs[1]), static_cast<size_t>(g.window_elements()));
   const auto weights = [&](size_t /*phase*/, const MatrixBlock& block, float* panel,
                            size_t stride) {

@@ -35,9 +35,9 @@ Result<void> CheckWindow(const Conv2dGeometry& g) {
 }
 
 // Fills in the output's size.
-Result<Conv2dGeometry> Complete(Conv2dGeometry g, const Attributes& attributes) {
-  g.stride = attributes.Int("stride");
-  g.padding = attributes.Int("padding");
+Result<Conv2dGeometry> Complete(Conv2dGeometry g, int64_t stride, int64_t padding) {
+  g.stride = stride;
+  g.padding = padding;
   THIMBLE_TRY(CheckWindow(g));
   g.out_height = (g.height + 2 * g.padding - g.kernel_height) / g.stride + 1;
   g.out_width = (g.width + 2 * g.padding - g.kernel_width) / g.stride + 1;
@@ -67,7 +67,7 @@ Result<Conv2dGeometry> Conv2dGeometryOf(const OpCall& call) {
                    .out_channels = w[0],
                    .kernel_height = w[1],
                    .kernel_width = w[2]};
-  return Complete(g, call.attributes);
+  return Complete(g, call.attributes.Int("stride"), call.attributes.Int("padding"));
 }
 
 Result<Conv2dGeometry> Conv2dGradWeightGeometryOf(const OpCall& call) {
@@ -82,18 +82,24 @@ Result<Conv2dGeometry> Conv2dGradWeightGeometryOf(const OpCall& call) {
                    .out_channels = dy[3],
                    .kernel_height = call.attributes.Int("kernel_height"),
                    .kernel_width = call.attributes.Int("kernel_width")};
-  THIMBLE_ASSIGN_OR_RETURN(g, Complete(g, call.attributes));
+  THIMBLE_ASSIGN_OR_RETURN(
+      g, Complete(g, call.attributes.Int("stride"), call.attributes.Int("padding")));
   return CheckOutputGradient(g, dy);
 }
 
 Result<Conv2dGeometry> Conv2dGradInputGeometryOf(const OpCall& call) {
-  const Shape& w = call.inputs[0];
-  const Shape& dy = call.inputs[1];
+  const ImageSize image{call.attributes.Int("height"), call.attributes.Int("width")};
+  return GradInputGeometry(call.inputs[0], call.inputs[1], image, call.attributes.Int("stride"),
+                           call.attributes.Int("padding"));
+}
+
+Result<Conv2dGeometry> GradInputGeometry(const Shape& w, const Shape& dy, const ImageSize& image,
+                                         int64_t stride, int64_t padding) {
   THIMBLE_TRY(CheckRank("w", w, "(out channels, kernel height, kernel width, channels)"));
   THIMBLE_TRY(CheckRank("dy", dy, "(batch, out height, out width, out channels)"));
   Conv2dGeometry g{.batch = dy[0],
-                   .height = call.attributes.Int("height"),
-                   .width = call.attributes.Int("width"),
+                   .height = image.height,
+                   .width = image.width,
                    .channels = w[3],
                    .out_channels = w[0],
                    .kernel_height = w[1],
@@ -101,7 +107,7 @@ Result<Conv2dGeometry> Conv2dGradInputGeometryOf(const OpCall& call) {
   if (g.height < 1 || g.width < 1) {
     return BadInput(fmt::format("x of {} x {} pixels, expected at least 1 x 1", g.height, g.width));
   }
-  THIMBLE_ASSIGN_OR_RETURN(g, Complete(g, call.attributes));
+  THIMBLE_ASSIGN_OR_RETURN(g, Complete(g, stride, padding));
   return CheckOutputGradient(g, dy);
 }
 

@@ -37,4 +37,12 @@ Result<Conv2dGeometry> Conv2dGeometryOf(const OpCall& call);            // (x, w
 Result<Conv2dGeometry> Conv2dGradWeightGeometryOf(const OpCall& call);  // (x, dy)
 Result<Conv2dGeometry> Conv2dGradInputGeometryOf(const OpCall& call);   // (w, dy)
 
+// Of x.
+struct ImageSize {
+  int64_t height;
+  int64_t width;
+};
+Result<Conv2dGeometry> GradInputGeometry(const Shape& w, const Shape& dy, const ImageSize& image,
+                                         int64_t stride, int64_t padding);
+
 }  // namespace thimble

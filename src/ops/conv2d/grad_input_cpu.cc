@@ -10,6 +10,7 @@
 #include "thimble/device/cpu/simd_target.h"
 #include "thimble/ops/conv2d/conv2d.h"
 #include "thimble/ops/conv2d/geometry.h"
+#include "thimble/ops/conv2d/grad_input.h"
 #include "thimble/ops/conv2d/line_convolution.h"
 
 namespace thimble {
@@ -110,13 +111,12 @@ void PackPhaseWeights(const Elements& w, const Conv2dGeometry& g, const StridePh
 
 }  // namespace
 
-size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
-  const Conv2dGeometry g = Conv2dGradInputGeometryOf(call).value();
+size_t GradInputScratchBytes(const Conv2dGeometry& g, const GradInputTypes& types,
+                             const KernelLimits& limits) {
   size_t bytes = 0;
   for (const bool pairs : {false, true}) {
-    if (pairs && !CanBePaired(call.input_type(0), call.input_type(1), g.out_channels)) break;
-    const GradientTypes types{call.input_type(1), call.output_type(0), pairs};
-    ForEachPhaseGroup(g, types, [&](const PhaseGroup& group) {
+    if (pairs && !CanBePaired(types.w, types.dy, g.out_channels)) break;
+    ForEachPhaseGroup(g, {types.dy, types.dx, pairs}, [&](const PhaseGroup& group) {
       bytes = std::max(bytes, LineConvolutionScratchBytes(group.all(), g.channels,
                                                           static_cast<size_t>(limits.threads),
                                                           limits.scratch_bytes_per_thread));
@@ -125,16 +125,13 @@ size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& 
   return bytes;
 }
 
-void Conv2dGradInputCpu::Run(const KernelCall& call) {
-  const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
-  const Conv2dGeometry g = Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value();
-  const Elements w = ElementsOf(call.inputs[0]);
-  const Numbers dx = NumbersOf(call.outputs[0]);
-  const DType dy_type = call.inputs[1].dtype;
-  const bool pairs = MultipliesPairs() && CanBePaired(w.numbers.type, dy_type, g.out_channels);
-  const LinePacker dy =
-      LinePacker::Of(ConstNumbersOf(call.inputs[1]), g.out_width, g.out_channels, pairs);
-  ForEachPhaseGroup(g, {dy_type, dx.type, pairs}, [&](const PhaseGroup& group) {
+void RunGradInput(const Conv2dGeometry& g, const TensorView& w_view, const TensorView& dy_view,
+                  Numbers dx, std::span<std::byte> scratch, ThreadPool& pool) {
+  const Elements w = ElementsOf(w_view);
+  const bool pairs =
+      MultipliesPairs() && CanBePaired(w.numbers.type, dy_view.dtype, g.out_channels);
+  const LinePacker dy = LinePacker::Of(dy_view, g.out_width, g.out_channels, pairs);
+  ForEachPhaseGroup(g, {dy_view.dtype, dx.type, pairs}, [&](const PhaseGroup& group) {
     const auto weights = [&](size_t phase, const MatrixBlock& block, float* panel, size_t stride) {
       const auto pack = [&](const MatrixBlock& rows, float* to, size_t to_stride) {
         PackPhaseWeights(w, g, group.phases[phase], rows, to, to_stride);
@@ -142,9 +139,20 @@ void Conv2dGradInputCpu::Run(const KernelCall& call) {
       if (pairs) return PackPairs(pack, block, panel, stride);
       pack(block, panel, stride);
     };
-    RunLineConvolution({group.all(), g.channels, dy, weights, dx, {}, pairs}, call.scratch,
-                       call.pool);
+    RunLineConvolution({group.all(), g.channels, dy, weights, dx, {}, pairs}, scratch, pool);
   });
+}
+
+size_t Conv2dGradInputCpu::ScratchBytes(const OpCall& call, const KernelLimits& limits) {
+  return GradInputScratchBytes(Conv2dGradInputGeometryOf(call).value(),
+                               {call.input_type(0), call.input_type(1), call.output_type(0)},
+                               limits);
+}
+
+void Conv2dGradInputCpu::Run(const KernelCall& call) {
+  const Shape inputs[] = {call.in_shape(0), call.in_shape(1)};
+  RunGradInput(Conv2dGradInputGeometryOf({inputs, {}, call.attributes}).value(), call.inputs[0],
+               call.inputs[1], NumbersOf(call.outputs[0]), call.scratch, call.pool);
 }
 
 }  // namespace thimble

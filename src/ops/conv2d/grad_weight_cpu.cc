@@ -61,7 +61,7 @@ GradWeightRun StartRun(const KernelCall& call, const Conv2dGeometry& g, ChooseBl
           .tiles = storage.tiles,
           .cut = CutGradWeight(g, storage, max_columns),
           .blocks = blocks,
-          .x = LinePacker(ConstNumbersOf(x), g.width, g.channels),
+          .x = LinePacker(ConstNumbersOf(x), g.width, g.channels, x.norm),
           .dy = ConstNumbersOf(dy),
           .scratch = reinterpret_cast<float*>(call.scratch.data()),
           .scratch_end = reinterpret_cast<float*>(call.scratch.data() + call.scratch.size())};

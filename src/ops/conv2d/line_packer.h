@@ -7,17 +7,25 @@
 
 #include "thimble/device/cpu/gemm/pairs.h"
 #include "thimble/device/cpu/numbers.h"
+#include "thimble/ops/batch_norm/row_passes.h"
 
 namespace thimble {
 
+// Images are read as if a norm had stored its output in numbers of this type, and that were read.
+struct InputNorm {
+  ChannelNorm norm;
+  DType type;
+};
+
 class LinePacker {
  public:
-  LinePacker(ConstNumbers images, int64_t width, int64_t channels)
-      : images_(images), width_(width), channels_(channels) {}
+  // A norm requires images in 16 bits, which are not read in place.
+  LinePacker(ConstNumbers images, int64_t width, int64_t channels, const InputNorm* norm = nullptr)
+      : images_(images), width_(width), channels_(channels), norm_(norm) {}
 
   // With pairs, two channels of bf16 numbers are read as one float (gemm/pairs.h).
-  static LinePacker Of(ConstNumbers images, int64_t width, int64_t channels, bool pairs) {
-    if (!pairs) return {images, width, channels};
+  static LinePacker Of(const TensorView& images, int64_t width, int64_t channels, bool pairs) {
+    if (!pairs) return {ConstNumbersOf(images), width, channels, images.norm};
     return {{images.data, DType::kF32}, width, channels / 2};
   }
 
@@ -26,6 +34,7 @@ class LinePacker {
   void operator()(int64_t line, int64_t first, int64_t count, float* out) const {
     Pack(first, count, out, [&](int64_t begin, size_t inside, float* to) {
       DecodeNumbers(images_ + FirstOf(line, begin), inside, to);
+      if (norm_ != nullptr && inside > 0) Normalize(inside, to);
     });
   }
 
@@ -42,7 +51,7 @@ class LinePacker {
   }
 
   // The same memory as a single line of `pixels` pixels.
-  LinePacker OneLine(int64_t pixels) const { return {images_, pixels, channels_}; }
+  LinePacker OneLine(int64_t pixels) const { return {images_, pixels, channels_, norm_}; }
 
   // Whether lines can be read in place, if windows do not reach outside of them.
   bool stores_floats() const { return images_.is_float(); }
@@ -63,6 +72,13 @@ class LinePacker {
     std::fill_n(out + inside, after * channels_, 0.0F);
   }
 
+  void Normalize(size_t count, float* numbers) const {
+    const auto channels = static_cast<size_t>(channels_);
+    NormalizeRows(norm_->norm, count / channels, channels, {numbers, DType::kF32},
+                  {numbers, DType::kF32});
+    RoundNumbers(norm_->type, count, numbers);
+  }
+
   size_t FirstOf(int64_t line, int64_t pixel) const {
     return static_cast<size_t>((line * width_ + pixel) * channels_);
   }
@@ -70,6 +86,7 @@ class LinePacker {
   ConstNumbers images_;  // (B, H, W, C)
   int64_t width_;
   int64_t channels_;
+  const InputNorm* norm_ = nullptr;
 };
 
 }  // namespace thimble

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <vector>
 
 #include "thimble/graph/reference.h"
 #include "thimble/ops/conv2d/geometry.h"
@@ -50,8 +51,10 @@ struct Conv2dReference {
 struct Conv2dAddReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
+    // norm_conv2d_add may write y where it reads what is added.
+    const std::vector<T> other(call.In(2), call.In(2) + call.out_shape(0).elements());
     Conv2dReference::Run(call);
-    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) call.Out(0)[i] += call.In(2)[i];
+    for (size_t i = 0; i < other.size(); ++i) call.Out(0)[i] += other[i];
   }
 };
 
@@ -73,21 +76,23 @@ struct Conv2dGradWeightReference {
   }
 };
 
+// Adds to dx.
+template <class T>
+void AddGradInput(const Conv2dGeometry& g, const T* w, const T* dy, T* dx) {
+  ForEachConv2dTap(g, [&](int64_t x_pixel, int64_t w_tap, int64_t y_pixel) {
+    for (int64_t o = 0; o < g.out_channels; ++o) {
+      for (int64_t c = 0; c < g.channels; ++c) {
+        dx[x_pixel + c] += w[o * g.window_elements() + w_tap + c] * dy[y_pixel + o];
+      }
+    }
+  });
+}
+
 struct Conv2dGradInputReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
-    const Conv2dGeometry g = Conv2dGradInputGeometryOf(call.op).value();
-    const T* w = call.In(0);
-    const T* dy = call.In(1);
-    T* dx = call.Out(0);
-    std::fill_n(dx, call.out_shape(0).elements(), T(0));
-    ForEachConv2dTap(g, [&](int64_t x_pixel, int64_t w_tap, int64_t y_pixel) {
-      for (int64_t o = 0; o < g.out_channels; ++o) {
-        for (int64_t c = 0; c < g.channels; ++c) {
-          dx[x_pixel + c] += w[o * g.window_elements() + w_tap + c] * dy[y_pixel + o];
-        }
-      }
-    });
+    std::fill_n(call.Out(0), call.out_shape(0).elements(), T(0));
+    AddGradInput(Conv2dGradInputGeometryOf(call.op).value(), call.In(0), call.In(1), call.Out(0));
   }
 };
 

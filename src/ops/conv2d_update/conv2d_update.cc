@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "thimble/graph/op_def.h"
+#include "thimble/ops/composed_op.h"
 #include "thimble/ops/conv2d/reference.h"
 #include "thimble/ops/conv2d_update/cuda/conv2d_update_cuda.h"
 
@@ -76,40 +77,13 @@ class Conv2dAndUpdate {
   OpDef second_;
 };
 
-void AddInput(OpDef& op, const OpPort& port, bool is_optional) {
-  if (is_optional) {
-    op.OptionalInput(port.name, port.dtype);
-  } else if (port.may_be_q8) {
-    op.StateInput(port.name);
-  } else if (port.is_number) {
-    op.Input(port.name);
-  } else {
-    op.Input(port.name, port.dtype);
-  }
-}
-
 void AddPorts(OpDef& op, const Conv2dAndUpdate& both) {
-  for (const OpPort& port : both.first().inputs()) AddInput(op, port, /*is_optional=*/false);
+  for (const OpPort& port : both.first().inputs()) AddInput(op, port);
   const OpDef& second = both.second();
   for (size_t i = 0; i < second.inputs().size(); ++i) {
     if (i != kUpdateGradientInput) AddInput(op, second.inputs()[i], second.AcceptsInputs(i));
   }
-  for (const OpPort& port : second.outputs()) {
-    port.may_be_q8 ? op.StateOutput(port.name) : op.Output(port.name);
-  }
-}
-
-void AddReuses(OpDef& op, const OpDef& second) {
-  for (size_t o = 0; o < second.outputs().size(); ++o) {
-    for (size_t i = 0; i < second.inputs().size(); ++i) {
-      if (!second.MayReuse(o, i)) continue;
-      op.OutputMayReuse(second.outputs()[o].name, second.inputs()[i].name);
-    }
-  }
-}
-
-void AddAttributes(OpDef& op, const OpDef& from) {
-  for (const auto& [name, value] : from.default_attributes().entries()) op.Attribute(name, value);
+  for (const OpPort& port : second.outputs()) AddOutput(op, port);
 }
 
 // `conv2d_` + the name of the second op, without kernels.

@@ -28,17 +28,6 @@ TensorView StoredRange(const TensorView& view, size_t first, size_t count) {
   return {(NumbersOf(stored) + first).data, stored.dtype, Shape{static_cast<int64_t>(count)}};
 }
 
-// Rounds numbers as if they were stored in this type.
-void RoundTo(DType type, size_t count, float* numbers) {
-  if (type == DType::kF32) return;
-  std::array<uint16_t, kNumbersPerPiece> stored;
-  for (size_t begin = 0; begin < count; begin += stored.size()) {
-    const size_t piece = std::min(stored.size(), count - begin);
-    EncodeNumbers(numbers + begin, piece, {stored.data(), type});
-    DecodeNumbers({stored.data(), type}, piece, numbers + begin);
-  }
-}
-
 // NaN stays.
 void LimitToF16(size_t count, float* numbers) {
   for (size_t i = 0; i < count; ++i) numbers[i] = std::clamp(numbers[i], -kLargestF16, kLargestF16);
@@ -59,7 +48,7 @@ class UserRanges {
     const bool is_last = first + count == elements_;
     if (place_.is_packed()) count = GatherActive(place_, first, count, values, values);
     if (user_.updates && gradient_type_ == DType::kF16) LimitToF16(count, values);
-    RoundTo(gradient_type_, count, values);
+    RoundNumbers(gradient_type_, count, values);
     float* begin = values - kept_;
     count += kept_;
     kept_ = is_last ? 0 : count % kQ8BlockNumbers;

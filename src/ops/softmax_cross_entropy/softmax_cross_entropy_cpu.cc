@@ -12,8 +12,8 @@ namespace {
 // An exponential costs about as much as eight elements of a plain pass.
 constexpr size_t kLogitsPerChunk = kElementsPerChunk / 8;
 
-struct RowChunks {
-  explicit RowChunks(const Shape& logits)
+struct LogitChunks {
+  explicit LogitChunks(const Shape& logits)
       : rows(static_cast<size_t>(logits[0])),
         classes(static_cast<size_t>(logits[1])),
         rows_per_chunk(std::max<size_t>(1, kLogitsPerChunk / std::max<size_t>(1, classes))),
@@ -39,11 +39,11 @@ bool InRange(int32_t label, size_t classes) {
 }  // namespace
 
 size_t SoftmaxCrossEntropyCpu::ScratchBytes(const OpCall& call, const KernelLimits& /*limits*/) {
-  return RowChunks(call.inputs[0]).num_chunks * sizeof(Partial);
+  return LogitChunks(call.inputs[0]).num_chunks * sizeof(Partial);
 }
 
 void SoftmaxCrossEntropyCpu::Run(const KernelCall& call) {
-  const RowChunks chunks(call.in_shape(0));
+  const LogitChunks chunks(call.in_shape(0));
   const float* logits = call.In<float>(0);
   const int32_t* labels = call.In<int32_t>(1);
   Partial* partials = reinterpret_cast<Partial*>(call.scratch.data());
@@ -73,7 +73,7 @@ void SoftmaxCrossEntropyCpu::Run(const KernelCall& call) {
 }
 
 void SoftmaxCrossEntropyGradCpu::Run(const KernelCall& call) {
-  const RowChunks chunks(call.in_shape(0));
+  const LogitChunks chunks(call.in_shape(0));
   const float* logits = call.In<float>(0);
   const int32_t* labels = call.In<int32_t>(1);
   float* dlogits = call.Out<float>(0);

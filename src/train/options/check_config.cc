@@ -30,6 +30,11 @@ Result<void> CheckDeviceOptions(const TrainConfig& config) {
   if (config.conv == "winograd" && config.device == "cuda") {
     return BadInput("--conv winograd: only with --device cpu");
   }
+  const auto fold_norms = config.levers.find("fold-norms");
+  if (fold_norms != config.levers.end() && fold_norms->second == "true" &&
+      config.device == "cuda") {
+    return BadInput("--fold-norms: only with --device cpu");
+  }
   return {};
 }
 

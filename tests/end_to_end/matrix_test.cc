@@ -62,7 +62,7 @@ const std::vector<Levels>& Matrix() {
       {"", "--clip 0.5"},
       {"", "--loss-scale 1024"},
       {"", "--sparsity 0.6 --rewire-every 2"},
-      {"", "--scratch 64KiB", "--conv winograd", "--bn-group 4", "--fold-norms"},
+      {"", "--scratch 64KiB --fold-norms", "--conv winograd", "--bn-group 4"},
   };
   return matrix;
 }
@@ -219,7 +219,8 @@ class MatrixEndToEnd : public NoReportFixture {
     }
     if (OptionsOf(choice).find("--fold-norms") != std::string::npos) {
       TrainWithout(choice, kOthers);
-      EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("without"))) << "fold-norms: same bits";
+      EXPECT_TRUE(WeightsOf(At("run")) == WeightsOf(At("without")))
+          << "fold-norms, scratch: same bits";
     }
     if (choice[kInBackward] != 0) CheckUpdateInBackward(choice);
     // A power of two as the scale changes nothing but rounding in fp32.

@@ -90,6 +90,12 @@ std::vector<OpCase> EmbeddingCases() {
   cases.push_back(EmbeddingCase({3, 7}, {5, 19}, PlainRows()));
   cases.push_back(EmbeddingGradCase({3, 7}, {5, 19}, 4));
   cases.push_back(EmbeddingGradCase({40, 50}, {100, 150}));
+  // On a GPU: several words and slices of channels per block, more tokens than a block loads at
+  // once, more places of a word than it lists.
+  cases.push_back(EmbeddingGradCase({3, 9}, {70, 260}, 5));
+  cases.push_back(EmbeddingGradCase({90, 50}, {20, 12}, 7));
+  cases.push_back(EmbeddingGradCase({90, 50}, {1, 3}));
+  cases.push_back(EmbeddingGradCase({90, 50}, {1, 4}));
   return cases;
 }
 

@@ -35,7 +35,7 @@ struct EmbeddingCuda {
   static void Run(const KernelCall& call);
 };
 
-// Each word's block reads all tokens.
+// Each block reads all tokens, and the rows of dy of its words.
 struct EmbeddingGradCuda {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "thimble/device/cuda/check.h"
 #include "thimble/device/cuda/elements.cuh"
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
+#include "thimble/device/cuda/warp.cuh"
 #include "thimble/ops/embedding/embedding.h"
 
 namespace thimble {
@@ -83,73 +86,241 @@ TokenRows TokenRowsOf(const Shape& tokens, int64_t words, int64_t channels,
           .scale = static_cast<float>(attributes.Float("scale"))};
 }
 
-// ---- Gradient: a block for each word lists the places of its word, then adds up their rows. The
-// threads of a block own neighbouring channels.
+// ---- Gradient. A block has some words and neighbouring channels. It lists the places of its
+// words, which are few, and each of its warps adds up the rows of one word after the other: the sum
+// of an element is one chain in the order of the places.
 
-constexpr int kPlaceThreads = 256;
-constexpr int kPlaceWarps = kPlaceThreads / 32;
-// Tokens that are searched for places before their rows are added up.
-constexpr int kTokensAtOnce = 2048;
-// Rows whose numbers a thread loads before it adds the first.
-constexpr int kPlacesAtOnce = 8;
+constexpr int kPlaceWarps = 8;
+constexpr int kPlaceThreads = kPlaceWarps * kWarpLanes;
+// Four on each multiprocessor of a large GPU.
+constexpr int kPlaceBlocksAtOnce = 4;
+constexpr int kMostPlaceBlocks = 512;
+// Tokens that a lane loads before it compares the first: a block loads all of a usual batch at
+// once.
+constexpr int kTokensOfLane = 16;
+constexpr int kTokensOfWarp = kTokensOfLane * kWarpLanes;
+constexpr int kTokensOfBlock = kTokensOfWarp * kPlaceWarps;
+// Places that a block can list: all those of a usual batch.
+constexpr int kMostListed = kTokensOfBlock;
+// Places of a word that a warp collects before it adds their rows.
+constexpr int kMostFound = 256;
 
-// Appends the places of `word` among tokens [first, first + kPlaceThreads) to the list, in order.
-// Called by all threads; returns the list's new length.
-__device__ int AppendPlaces(const TokenRows& sizes, const int32_t* tokens, int32_t word,
-                            int64_t first, int listed, int32_t* list) {
-  __shared__ int counts[kPlaceWarps];
-  const int64_t place = first + threadIdx.x;
-  const bool found = place < sizes.places && tokens[place] == word;
-  const unsigned mask = __ballot_sync(0xFFFFFFFFU, found);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (lane == 0) counts[warp] = __popc(mask);
-  __syncthreads();
-  int before = listed;
-  int all = listed;
-  for (int w = 0; w < kPlaceWarps; ++w) {
-    if (w < warp) before += counts[w];
-    all += counts[w];
+// The words of a block: neighbours belong to different blocks, because the most frequent words of a
+// vocabulary are often neighbours.
+struct WordGroup {
+  int groups;  // a power of two
+  int index;
+  uint32_t words;  // at most 2^31: negative tokens are beyond
+  int32_t padding;
+
+  // Whether a token is one of these words, and has a gradient. Without branches, between which a
+  // lane would wait for each of its tokens.
+  __device__ bool Has(int32_t token) const {
+    return static_cast<bool>(static_cast<int>(static_cast<uint32_t>(token) < words) &
+                             static_cast<int>(token != padding) &
+                             static_cast<int>((token & (groups - 1)) == index));
   }
-  if (found) list[before + __popc(mask & ((1U << lane) - 1))] = static_cast<int32_t>(place);
-  __syncthreads();  // the list is complete, and counts are read
-  return all;
+};
+
+struct ListedPlaces {
+  int32_t tokens[kMostListed];
+  int32_t places[kMostListed];
+  int counts[kPlaceWarps];
+};
+
+// The number of lanes below this one that have found something, where `found` has a bit for each.
+__device__ int FoundBelow(unsigned found) {
+  return __popc(found & ((1U << (threadIdx.x % kWarpLanes)) - 1));
 }
 
-template <class Storage>
-__global__ void __launch_bounds__(kPlaceThreads)
-    EmbeddingGradKernel(TokenRows sizes, const int32_t* tokens, InNumbers<Storage> dy,
-                        OutNumbers<AnyNumber> dtable) {
-  __shared__ int32_t list[kTokensAtOnce];
-  WaitForKernelsBefore();
-  const auto word = static_cast<int32_t>(blockIdx.x);
-  const int64_t row = int64_t{word} * sizes.channels;
-  for (int channel = static_cast<int>(threadIdx.x);
-       channel - static_cast<int>(threadIdx.x) < sizes.channels; channel += kPlaceThreads) {
-    float sum = 0;
-    for (int64_t begin = 0; begin < sizes.places && word != sizes.padding; begin += kTokensAtOnce) {
-      int listed = 0;
-      const int64_t end = min(begin + int64_t{kTokensAtOnce}, sizes.places);
-      for (int64_t first = begin; first < end; first += kPlaceThreads) {
-        listed = AppendPlaces(sizes, tokens, word, first, listed, list);
-      }
-      for (int i = 0; i < listed && channel < sizes.channels; i += kPlacesAtOnce) {
-        float numbers[kPlacesAtOnce];
+// Lists the places of a group's words in order. Called by all threads; returns their number, of
+// which only the first kMostListed are listed.
+__device__ int64_t ListPlaces(int64_t places, const WordGroup& group, const int32_t* tokens,
+                              ListedPlaces& list) {
+  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
+  const int first = warp * kTokensOfWarp + lane;
+  int64_t listed = 0;
+  for (int64_t begin = 0; begin < places; begin += kTokensOfBlock) {
+    const auto count = static_cast<int>(min(places - begin, int64_t{kTokensOfBlock}));
+    int32_t own[kTokensOfLane];
 #pragma unroll
-        for (int k = 0; k < kPlacesAtOnce; ++k) {
-          numbers[k] = i + k < listed
-                           ? LoadNumber(dy + (int64_t{list[i + k]} * sizes.channels + channel))
-                           : 0.0F;
-        }
-#pragma unroll
-        for (int k = 0; k < kPlacesAtOnce; ++k) {
-          if (i + k < listed) sum += numbers[k];
-        }
-      }
-      __syncthreads();  // the list is no longer read
+    for (int k = 0; k < kTokensOfLane; ++k) {
+      // Beyond the end any token: loads that depend on nothing are all on their way at once.
+      own[k] = tokens[begin + min(first + k * kWarpLanes, count - 1)];
     }
-    if (channel < sizes.channels) StoreNumber(sizes.scale * sum, dtable + (row + channel));
+    unsigned found[kTokensOfLane];
+    int num_found = 0;
+#pragma unroll
+    for (int k = 0; k < kTokensOfLane; ++k) {
+      if (first + k * kWarpLanes >= count) own[k] = -1;
+      found[k] = __ballot_sync(0xFFFFFFFFU, group.Has(own[k]));
+      num_found += __popc(found[k]);
+    }
+    if (lane == 0) list.counts[warp] = num_found;
+    __syncthreads();
+    int64_t at = listed;
+    for (int w = 0; w < kPlaceWarps; ++w) {
+      if (w < warp) at += list.counts[w];
+      listed += list.counts[w];
+    }
+#pragma unroll
+    for (int k = 0; k < kTokensOfLane; ++k) {
+      if (found[k] == 0) continue;
+      const int64_t own_at = at + FoundBelow(found[k]);
+      if ((found[k] >> lane & 1) != 0 && own_at < kMostListed) {
+        list.tokens[own_at] = own[k];
+        list.places[own_at] = static_cast<int32_t>(begin + first + k * kWarpLanes);
+      }
+      at += __popc(found[k]);
+    }
+    __syncthreads();  // the list is complete, and counts are read
   }
+  return listed;
+}
+
+// A lane's kWidth channels of the rows of dy, of which there may be none.
+template <class Storage, int kWidth>
+struct LaneRows {
+  using Part = std::conditional_t<kWidth == 1, Pack<float, 1>, Pack<Storage, kWidth>>;
+  // Rows that are loaded before the first is added: they take 16 or 32 registers.
+  static constexpr int kAtOnce = sizeof(Part) == 16 ? 8 : 16;
+
+  const Storage* numbers;  // of the lane in row 0
+  int64_t row_numbers;
+  bool has_channels;
+
+  __device__ Part Load(int32_t row) const {
+    if constexpr (kWidth == 1) {
+      Part part;
+      part.words.at[0] = LoadNumber(numbers + row * row_numbers);
+      return part;
+    } else {
+      return LoadPack<kWidth>(numbers + row * row_numbers);
+    }
+  }
+  // Adds these rows in order: as many as possible kRows at once, then the rest. Without conditions
+  // all loads are on their way before the first row is added.
+  template <int kRows = kAtOnce>
+  __device__ void Add(const int32_t* rows, int count, float (&sums)[kWidth]) const {
+    if (!has_channels) return;
+    int i = 0;
+#pragma unroll 1
+    for (; i + kRows <= count; i += kRows) {
+      Part parts[kRows];
+#pragma unroll
+      for (int k = 0; k < kRows; ++k) parts[k] = Load(rows[i + k]);
+#pragma unroll
+      for (int k = 0; k < kRows; ++k) {
+#pragma unroll
+        for (int c = 0; c < kWidth; ++c) sums[c] += parts[k][c];
+      }
+    }
+    if constexpr (kRows > 1) Add<kRows / 2>(rows + i, count - i, sums);
+  }
+};
+
+// Adds the rows of a word: of those places from `first` on, among `count`, whose token_at(i) is the
+// word. A lane compares kSearches tokens at once. Called by all lanes of a warp, which share the
+// list `found`.
+template <int kSearches, class Rows, class TokenAt, class PlaceAt, int kWidth>
+__device__ void AddPlaces(int64_t word, int64_t first, int64_t count, const TokenAt& token_at,
+                          const PlaceAt& place_at, const Rows& rows, int32_t* found,
+                          float (&sums)[kWidth]) {
+  constexpr int kSearched = kSearches * kWarpLanes;
+  static_assert(kSearched <= kMostFound);
+  int num_found = 0;
+  for (int64_t begin = first; begin < count; begin += kSearched) {
+    const int64_t own = begin + threadIdx.x % kWarpLanes;
+    int32_t tokens[kSearches];
+#pragma unroll
+    for (int k = 0; k < kSearches; ++k) tokens[k] = token_at(min(own + k * kWarpLanes, count - 1));
+#pragma unroll
+    for (int k = 0; k < kSearches; ++k) {
+      const int64_t i = own + k * kWarpLanes;
+      const bool is_word = i < count && tokens[k] == word;
+      const unsigned lanes = __ballot_sync(0xFFFFFFFFU, is_word);
+      if (is_word) found[num_found + FoundBelow(lanes)] = place_at(i);
+      num_found += __popc(lanes);
+    }
+    if (num_found + kSearched <= kMostFound && begin + kSearched < count) continue;
+    __syncwarp();
+    rows.Add(found, num_found, sums);
+    num_found = 0;
+    __syncwarp();  // the list is no longer read
+  }
+}
+
+// Whether a word is not among the first `count` of a list. Called by all lanes of a warp.
+__device__ bool IsNewWord(int32_t word, const int32_t* tokens, int count) {
+  for (int begin = 0; begin < count; begin += kWarpLanes) {
+    const int i = begin + static_cast<int>(threadIdx.x) % kWarpLanes;
+    if (__any_sync(0xFFFFFFFFU, i < count && tokens[i] == word) != 0) return false;
+  }
+  return true;
+}
+
+template <class Storage, int kWidth>
+__global__ void __launch_bounds__(kPlaceThreads, kPlaceBlocksAtOnce)
+    EmbeddingGradKernel(TokenRows sizes, int groups, const int32_t* tokens, const Storage* dy,
+                        OutNumbers<AnyNumber> dtable) {
+  __shared__ ListedPlaces list;
+  __shared__ int32_t found[kPlaceWarps][kMostFound];
+  WaitForKernelsBefore();
+  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes;
+  const int slice = static_cast<int>(blockIdx.x) / groups;
+  const WordGroup group{groups, static_cast<int>(blockIdx.x) % groups,
+                        static_cast<uint32_t>(min(sizes.words, int64_t{1} << 31)), sizes.padding};
+  const int channel = (slice * kWarpLanes + static_cast<int>(threadIdx.x) % kWarpLanes) * kWidth;
+  const LaneRows<Storage, kWidth> rows{dy + channel, sizes.channels, channel < sizes.channels};
+  const auto store = [&](int64_t word, float(&sums)[kWidth]) {
+#pragma unroll
+    for (int c = 0; c < kWidth; ++c) sums[c] *= sizes.scale;
+    if (rows.has_channels) StorePack(sums, dtable + (word * sizes.channels + channel));
+  };
+  const int64_t first_word = group.index + warp * groups;
+  const int words_apart = kPlaceWarps * groups;
+  for (int64_t word = first_word; word < sizes.words; word += words_apart) {
+    float zeros[kWidth] = {};
+    store(word, zeros);
+  }
+  // Has barriers: the sums below overwrite zeros of other warps.
+  const int64_t listed = ListPlaces(sizes.places, group, tokens, list);
+  if (listed <= kMostListed) {
+    for (int i = warp; i < listed; i += kPlaceWarps) {
+      const int32_t word = list.tokens[i];
+      if (!IsNewWord(word, list.tokens, i)) continue;
+      float sums[kWidth] = {};
+      AddPlaces<1>(
+          word, i, listed, [&](int64_t at) { return list.tokens[at]; },
+          [&](int64_t at) { return list.places[at]; }, rows, found[warp], sums);
+      store(word, sums);
+    }
+    return;
+  }
+  // More places than the list has: search all tokens for each word.
+  for (int64_t word = first_word; word < sizes.words; word += words_apart) {
+    if (word == sizes.padding) continue;
+    float sums[kWidth] = {};
+    AddPlaces<4>(
+        word, 0, sizes.places, [&](int64_t place) { return tokens[place]; },
+        [](int64_t place) { return static_cast<int32_t>(place); }, rows, found[warp], sums);
+    store(word, sums);
+  }
+}
+
+// Requires words and channels.
+template <class Storage, int kWidth>
+void LaunchEmbeddingGrad(const KernelCall& call, const TokenRows& sizes) {
+  const int slices = (sizes.channels - 1) / (kWarpLanes * kWidth) + 1;
+  const int64_t most_groups = std::min<int64_t>(sizes.words, kMostPlaceBlocks / slices);
+  const auto groups =
+      static_cast<int>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, most_groups))));
+  EmbeddingGradKernel<Storage, kWidth>
+      <<<static_cast<unsigned>(groups) * static_cast<unsigned>(slices), kPlaceThreads, 0,
+         call.stream>>>(sizes, groups, call.In<int32_t>(0),
+                        As<Storage>(ConstNumbersOf(call.inputs[1])), NumbersOf(call.outputs[0]));
+  THIMBLE_CUDA_LAUNCHED();
 }
 
 }  // namespace
@@ -189,11 +360,11 @@ void EmbeddingGradCuda::Run(const KernelCall& call) {
   const TokenRows sizes = TokenRowsOf(call.in_shape(0), table[0], table[1], call.attributes);
   WithStorage(call.inputs[1].dtype, [&](auto type) {
     using Storage = decltype(type);
-    EmbeddingGradKernel<Storage>
-        <<<static_cast<unsigned>(table[0]), kPlaceThreads, 0, call.stream>>>(
-            sizes, call.In<int32_t>(0), As<Storage>(ConstNumbersOf(call.inputs[1])),
-            NumbersOf(call.outputs[0]));
-    THIMBLE_CUDA_LAUNCHED();
+    constexpr int kWidth = 4;
+    const bool whole =
+        table[1] % kWidth == 0 && AllAligned16(call.inputs[1].data, call.outputs[0].data);
+    whole ? LaunchEmbeddingGrad<Storage, kWidth>(call, sizes)
+          : LaunchEmbeddingGrad<Storage, 1>(call, sizes);
   });
 }
 

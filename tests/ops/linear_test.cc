@@ -101,6 +101,8 @@ std::vector<OpCase> LinearCases() {
     cases.insert(cases.end(),
                  {layer.Forward(), layer.GradWeight(), layer.GradBias(), layer.GradInput()});
   }
+  // Columns of two blocks of a GPU, more rows than they load at once.
+  cases.push_back(Layer{{1100, 1}, 40}.GradBias());
   // Results of many tiles, along each way through the operands.
   cases.push_back(Layer{{450, 17}, 460}.Forward());
   cases.push_back(Layer{{17, 460}, 450}.GradWeight());

@@ -47,6 +47,25 @@ __device__ inline float4 LoadFromClusterBlock(const float* place, int rank) {
 #endif
 }
 
+__device__ inline double LoadFromClusterBlock(const double* place, int rank) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  double number;
+  asm volatile(
+      "{\n"
+      "  .reg .u32 address;\n"
+      "  mapa.shared::cluster.u32 address, %1, %2;\n"
+      "  ld.shared::cluster.f64 %0, [address];\n"
+      "}"
+      : "=d"(number)
+      : "r"(SharedAddress(place)), "r"(rank)
+      : "memory");
+  return number;
+#else
+  static_cast<void>(rank);
+  return *place;
+#endif
+}
+
 // Whether the GPU has clusters.
 inline bool HasClusters() { return IsHopperOrLater(); }
 

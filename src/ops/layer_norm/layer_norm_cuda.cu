@@ -360,8 +360,9 @@ void LaunchKeptGradient(const KernelCall& call, const LayerRows& sizes, unsigned
       THIMBLE_CUDA_LAUNCHED();
     });
   });
-  LaunchColumnSums(call.stream, blocks, sizes.channels, dgamma, NumbersOf(call.outputs[1]));
-  LaunchColumnSums(call.stream, blocks, sizes.channels, dbeta, NumbersOf(call.outputs[2]));
+  const ColumnSums sums[] = {{dgamma, NumbersOf(call.outputs[1])},
+                             {dbeta, NumbersOf(call.outputs[2])}};
+  LaunchColumnSums(call.stream, blocks, sizes.channels, sums);
 }
 
 // dgamma and dbeta first: dx may overwrite what they read.

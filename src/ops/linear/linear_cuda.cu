@@ -115,8 +115,8 @@ void LinearGradInputCuda::Run(const KernelCall& call) { RunGradInput(call, Math:
 
 // db (N): the sums of the columns of dy (R, N).
 void LinearGradBiasCuda::Run(const KernelCall& call) {
-  LaunchColumnSums(call.stream, LinearRows(call.in_shape(0)), call.out_shape(0)[0],
-                   ConstNumbersOf(call.inputs[0]), NumbersOf(call.outputs[0]));
+  const ColumnSums sums{ConstNumbersOf(call.inputs[0]), NumbersOf(call.outputs[0])};
+  LaunchColumnSums(call.stream, LinearRows(call.in_shape(0)), call.out_shape(0)[0], {&sums, 1});
 }
 
 }  // namespace thimble

@@ -52,12 +52,14 @@ Shape RandomLayerRows(CaseDraw& draw, int64_t least_channels) {
 
 }  // namespace
 
-// Narrow and wide rows, one and several chunks of rows, several pieces of a row.
+// Narrow and wide rows, one and several chunks of rows, several pieces of a row. On a GPU: several
+// rows per warp, rows that fill some of the groups of a warp.
 std::vector<OpCase> LayerNormCases() {
   std::vector<OpCase> cases;
-  for (const Shape& x : {Shape{1, 2}, Shape{7, 3}, Shape{5, 3, 8}, Shape{2, 3, 4, 17},
-                         Shape{13, 25, 64}, Shape{2, 1024}, Shape{3, 1025}, Shape{2, 5000},
-                         Shape{5000, 5}, Shape{0, 4}, Shape{3, 0}, Shape{2, 0, 6}}) {
+  for (const Shape& x :
+       {Shape{1, 2}, Shape{7, 3}, Shape{5, 3, 8}, Shape{2, 3, 4, 17}, Shape{13, 25, 64},
+        Shape{2, 1024}, Shape{3, 1025}, Shape{2, 5000}, Shape{5000, 5}, Shape{4300, 8},
+        Shape{35, 264}, Shape{20, 1016}, Shape{0, 4}, Shape{3, 0}, Shape{2, 0, 6}}) {
     cases.push_back(LayerNormCase(x));
     cases.push_back(LayerNormGradCase(x));
   }

@@ -12,6 +12,7 @@
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
 #include "thimble/device/cuda/warp.cuh"
+#include "thimble/ops/layer_norm/kept_row.cuh"
 #include "thimble/ops/layer_norm/layer_norm.h"
 
 namespace thimble {
@@ -19,11 +20,12 @@ namespace {
 
 constexpr int kLayerWarps = 8;
 constexpr int kLayerThreads = kLayerWarps * kWarpLanes;
-// Blocks that a large GPU runs at once.
-constexpr int64_t kMostLayerBlocks = 264;
+// Blocks that each multiprocessor of a large GPU runs at once, and all of them.
+constexpr int kLayerBlocksAtOnce = 4;
+constexpr int64_t kMostLayerBlocks = 132 * kLayerBlocksAtOnce;
+// Backward: one block on each of them, whose warps need many registers.
+constexpr int64_t kMostLayerGradBlocks = 132;
 
-// Numbers of a lane's group, 16 bytes if they have 16 bits.
-constexpr int kRowGroup = 8;
 // Groups of a lane in registers: for rows of up to 512 and 1,024 channels.
 constexpr int kFewGroups = 2;
 constexpr int kMostGroups = 4;
@@ -51,69 +53,22 @@ int64_t LayerBlocksFor(int64_t rows) {
   return std::min<int64_t>(kMostLayerBlocks, (rows - 1) / kLayerWarps + 1);
 }
 
-// A lane's part of a row, as floats; zero beyond its end.
-template <int kGroups>
-struct KeptRow {
-  float at[kGroups][kRowGroup];
-
-  // Calls visit(channel, number, i, k) for each number of the lane.
-  template <class Visit>
-  __device__ void ForEach(int channels, const Visit& visit) {
-#pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
-      const int first = (i * kWarpLanes + static_cast<int>(threadIdx.x) % kWarpLanes) * kRowGroup;
-      if (first >= channels) continue;
-#pragma unroll
-      for (int k = 0; k < kRowGroup; ++k) visit(first + k, at[i][k], i, k);
-    }
-  }
-  template <class Pointer>
-  __device__ void Load(const Pointer& row, int channels) {
-#pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
-      const int first = (i * kWarpLanes + static_cast<int>(threadIdx.x) % kWarpLanes) * kRowGroup;
-#pragma unroll
-      for (int half = 0; half < kRowGroup; half += 4) {
-        if (first < channels) {
-          const auto pack = LoadPack<4>(row + (first + half));
-#pragma unroll
-          for (int k = 0; k < 4; ++k) at[i][half + k] = pack[k];
-        } else {
-#pragma unroll
-          for (int k = 0; k < 4; ++k) at[i][half + k] = 0;
-        }
-      }
-    }
-  }
-  template <class Pointer>
-  __device__ void Store(const Pointer& row, int channels) const {
-#pragma unroll
-    for (int i = 0; i < kGroups; ++i) {
-      const int first = (i * kWarpLanes + static_cast<int>(threadIdx.x) % kWarpLanes) * kRowGroup;
-      if (first >= channels) continue;
-#pragma unroll
-      for (int half = 0; half < kRowGroup; half += 4) {
-        const float four[] = {at[i][half], at[i][half + 1], at[i][half + 2], at[i][half + 3]};
-        StorePack(four, row + (first + half));
-      }
-    }
-  }
-};
-
 // Calls visit(channel) for the lane's channels of a row that is not kept.
 template <class Visit>
 __device__ void ForEachRowChannel(int channels, const Visit& visit) {
   for (int c = static_cast<int>(threadIdx.x) % kWarpLanes; c < channels; c += kWarpLanes) visit(c);
 }
 
+// The first row of this warp, and how far the next one is from it.
+__device__ int64_t FirstLayerRow() {
+  return int64_t{blockIdx.x} * (blockDim.x / kWarpLanes) + threadIdx.x / kWarpLanes;
+}
+__device__ int64_t LayerRowStep() { return int64_t{gridDim.x} * (blockDim.x / kWarpLanes); }
+
 // Calls body(row) for the rows of this warp.
 template <class Body>
 __device__ void ForEachLayerRow(const LayerRows& sizes, const Body& body) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes;
-  const int64_t step = int64_t{gridDim.x} * kLayerWarps;
-  for (int64_t row = int64_t{blockIdx.x} * kLayerWarps + warp; row < sizes.rows; row += step) {
-    body(row);
-  }
+  for (int64_t row = FirstLayerRow(); row < sizes.rows; row += LayerRowStep()) body(row);
 }
 
 // ---- Forward
@@ -133,7 +88,7 @@ struct LayerRowNorm {
   float mean, inverse;
 
   __device__ LayerRowNorm(float the_mean, float variance, double epsilon)
-      : mean(the_mean), inverse(static_cast<float>(1.0 / sqrt(variance + epsilon))) {}
+      : mean(the_mean), inverse(static_cast<float>(rsqrt(variance + epsilon))) {}
   __device__ float operator()(float x) const { return (x - mean) * inverse; }
 };
 
@@ -145,25 +100,30 @@ __device__ void StoreRowStatistics(int64_t row, float mean, float variance, floa
 }
 
 template <class Storage, int kGroups>
-__global__ void __launch_bounds__(kLayerThreads)
+__global__ void __launch_bounds__(kLayerThreads, kLayerBlocksAtOnce* kFewGroups / kGroups)
     LayerNormKernel(LayerRows sizes, LayerNormArrays<Storage> arrays) {
   WaitForKernelsBefore();
   const auto count = static_cast<float>(sizes.channels);
+  KeptRow<kGroups> gamma;
+  gamma.template Load<float>(arrays.gamma, sizes.channels);
   ForEachLayerRow(sizes, [&](int64_t row) {
     KeptRow<kGroups> x;
-    x.Load(arrays.x + row * sizes.channels, sizes.channels);
+    x.template Load<Storage>(arrays.x + row * sizes.channels, sizes.channels);
     float sum = 0;
-    x.ForEach(sizes.channels, [&](int, float number, int, int) { sum += number; });
+    x.ForEach(sizes.channels, [&](float number, int, int) { sum += number; });
     const float mean = WarpSum(sum) / count;
     float squares = 0;
-    x.ForEach(sizes.channels, [&](int, float number, int, int) {
+    x.ForEach(sizes.channels, [&](float number, int, int) {
       squares = fmaf(number - mean, number - mean, squares);
     });
     const float variance = WarpSum(squares) / count;
     StoreRowStatistics(row, mean, variance, arrays.mean, arrays.variance);
     const LayerRowNorm norm(mean, variance, sizes.epsilon);
-    x.ForEach(sizes.channels, [&](int channel, float& number, int, int) {
-      number = fmaf(norm(number), arrays.gamma[channel], arrays.beta[channel]);
+    // Not before the loop like gamma: registers would not suffice.
+    KeptRow<kGroups> beta;
+    beta.template Load<float>(arrays.beta, sizes.channels);
+    x.ForEach(sizes.channels, [&](float& number, int i, int k) {
+      number = fmaf(norm(number), gamma.at[i][k], beta.at[i][k]);
     });
     x.Store(arrays.y + row * sizes.channels, sizes.channels);
   });
@@ -229,56 +189,99 @@ struct RowGradient {
   }
 };
 
-// Adds each warp's sums to `sums` (C), one warp after the other, and stores them.
-template <int kGroups>
-__device__ void StoreChannelSums(KeptRow<kGroups>& mine, int channels, float* sums, float* to) {
-  const int warp = static_cast<int>(threadIdx.x) / kWarpLanes;
-  for (int now = 0; now < kLayerWarps; ++now) {
-    __syncthreads();
-    if (warp != now) continue;
-    mine.ForEach(channels, [&](int channel, float number, int, int) {
-      sums[channel] = now == 0 ? number : sums[channel] + number;
-    });
+// What backward reads of a row.
+template <class Storage, int kGroups>
+struct LayerGradRow {
+  StoredRow<Storage, kGroups> x, dy;
+  float mean, variance;
+
+  // Zeros if there is no such row.
+  __device__ void Load(const LayerRows& sizes, const LayerNormGradArrays<Storage>& arrays,
+                       int64_t row) {
+    const bool exists = row < sizes.rows;
+    const int channels = exists ? sizes.channels : 0;
+    x.Load(arrays.x + row * sizes.channels, channels);
+    dy.Load(arrays.dy + row * sizes.channels, channels);
+    mean = exists ? arrays.mean[row] : 0;
+    variance = exists ? arrays.variance[row] : 0;
   }
-  __syncthreads();
-  for (int c = static_cast<int>(threadIdx.x); c < channels; c += kLayerThreads) to[c] = sums[c];
-}
+};
+
+// A row for each warp of a block, to be added up.
+template <int kGroups, int kWarps>
+struct ChannelSums {
+  alignas(16) float of_warp[kWarps][kGroups * kRowGroup * kWarpLanes];
+
+  // Stores the sums (C) of what the warps have, one warp after the other. Called by all threads.
+  __device__ void AddUp(const KeptRow<kGroups>& mine, int channels, float* to) {
+    __syncthreads();  // an earlier call has read them
+    mine.Store(&of_warp[threadIdx.x / kWarpLanes][0], channels);
+    __syncthreads();
+#pragma unroll 1
+    for (int c = static_cast<int>(threadIdx.x); c < channels; c += kWarps * kWarpLanes) {
+      float sum = 0;
+#pragma unroll
+      for (int warp = 0; warp < kWarps; ++warp) sum += of_warp[warp][c];
+      to[c] = sum;
+    }
+  }
+};
+
+// Warps of a block, as many as get enough registers.
+template <class Storage, int kGroups>
+constexpr int kLayerGradWarps = kGroups == kFewGroups && sizeof(Storage) == 2 ? 16 : 8;
+// For any storage, so that scratch depends on the shape alone.
+constexpr int kMostLayerGradWarps = 16;
+// Whether a row is loaded while the warp works on the one before.
+template <class Storage, int kGroups>
+constexpr bool kLoadsRowAhead = kGroups == kFewGroups || sizeof(Storage) == 2;
 
 // dx, and the sums of dgamma and dbeta over the rows of each block (blocks, C). dx may be dy or x:
 // a row is in registers before it is written.
 template <class Storage, int kGroups>
-__global__ void __launch_bounds__(kLayerThreads)
+__global__ void __launch_bounds__(kLayerGradWarps<Storage, kGroups>* kWarpLanes, 1)
     LayerNormGradKernel(LayerRows sizes, LayerNormGradArrays<Storage> arrays, float* dgamma,
                         float* dbeta) {
-  __shared__ float sums[kGroups * kRowGroup * kWarpLanes];
+  __shared__ ChannelSums<kGroups, kLayerGradWarps<Storage, kGroups>> sums;
   WaitForKernelsBefore();
   KeptRow<kGroups> gamma_sums = {};
   KeptRow<kGroups> beta_sums = {};
+  constexpr bool kAhead = kLoadsRowAhead<Storage, kGroups>;
+  LayerGradRow<Storage, kGroups> next;
+  if (kAhead) next.Load(sizes, arrays, FirstLayerRow());
+  KeptRow<kGroups> gamma;
+  gamma.template Load<float>(arrays.gamma, sizes.channels);
   ForEachLayerRow(sizes, [&](int64_t row) {
+    if (!kAhead) next.Load(sizes, arrays, row);
+    const LayerGradRow<Storage, kGroups> own = next;
+    if (kAhead) next.Load(sizes, arrays, row + LayerRowStep());
     KeptRow<kGroups> x;
     KeptRow<kGroups> dy;
-    x.Load(arrays.x + row * sizes.channels, sizes.channels);
-    dy.Load(arrays.dy + row * sizes.channels, sizes.channels);
-    const LayerRowNorm norm(arrays.mean[row], arrays.variance[row], sizes.epsilon);
+    x.Decode(own.x);
+    dy.Decode(own.dy);
+    // All lanes have it, but only a shuffle keeps the compiler from using it before it loads the
+    // next row.
+    const float variance = __shfl_sync(0xFFFFFFFFU, own.variance, 0);
+    const LayerRowNorm norm(own.mean, variance, sizes.epsilon);
     float slopes = 0;
     float products = 0;
-    x.ForEach(sizes.channels, [&](int channel, float& number, int i, int k) {
+    x.ForEach(sizes.channels, [&](float& number, int i, int k) {
       number = norm(number);
       float& slope = dy.at[i][k];
       gamma_sums.at[i][k] = fmaf(slope, number, gamma_sums.at[i][k]);
       beta_sums.at[i][k] += slope;
-      slope *= arrays.gamma[channel];
+      slope *= gamma.at[i][k];
       slopes += slope;
       products = fmaf(slope, number, products);
     });
     const RowGradient gradient(norm, slopes, products, sizes.channels);
     x.ForEach(sizes.channels,
-              [&](int, float& number, int i, int k) { number = gradient(dy.at[i][k], number); });
+              [&](float& number, int i, int k) { number = gradient(dy.at[i][k], number); });
     x.Store(arrays.dx + row * sizes.channels, sizes.channels);
   });
   const int64_t place = int64_t{blockIdx.x} * sizes.channels;
-  StoreChannelSums(gamma_sums, sizes.channels, sums, dgamma + place);
-  StoreChannelSums(beta_sums, sizes.channels, sums, dbeta + place);
+  sums.AddUp(gamma_sums, sizes.channels, dgamma + place);
+  sums.AddUp(beta_sums, sizes.channels, dbeta + place);
 }
 
 __global__ void __launch_bounds__(kLayerThreads)
@@ -341,7 +344,12 @@ void WithGroups(int channels, const Launch& launch) {
   }
 }
 
-void LaunchKeptGradient(const KernelCall& call, const LayerRows& sizes, unsigned blocks) {
+int64_t LayerGradBlocksFor(int64_t rows) {
+  return std::min<int64_t>(kMostLayerGradBlocks, (rows - 1) / kMostLayerGradWarps + 1);
+}
+
+void LaunchKeptGradient(const KernelCall& call, const LayerRows& sizes) {
+  const auto blocks = static_cast<unsigned>(LayerGradBlocksFor(sizes.rows));
   const auto partial = static_cast<size_t>(blocks) * static_cast<size_t>(sizes.channels);
   auto* dgamma = reinterpret_cast<float*>(call.scratch.data());  // NOLINT: raw storage
   float* dbeta = dgamma + partial;
@@ -355,8 +363,10 @@ void LaunchKeptGradient(const KernelCall& call, const LayerRows& sizes, unsigned
                                               As<Storage>(ConstNumbersOf(call.inputs[4])),
                                               As<Storage>(NumbersOf(call.outputs[0]))};
     WithGroups(sizes.channels, [&](auto groups) {
-      LayerNormGradKernel<Storage, decltype(groups)::value>
-          <<<blocks, kLayerThreads, 0, call.stream>>>(sizes, arrays, dgamma, dbeta);
+      constexpr int kGroups = decltype(groups)::value;
+      LayerNormGradKernel<Storage, kGroups>
+          <<<blocks, kLayerGradWarps<Storage, kGroups> * kWarpLanes, 0, call.stream>>>(
+              sizes, arrays, dgamma, dbeta);
       THIMBLE_CUDA_LAUNCHED();
     });
   });
@@ -421,7 +431,7 @@ size_t LayerNormGradCuda::ScratchBytes(const OpCall& call, const KernelLimits& /
   const Shape& x = call.inputs[0];
   const int64_t channels = x[x.rank() - 1];
   if (x.elements() == 0 || !AreKept(channels)) return 0;
-  const auto blocks = static_cast<size_t>(LayerBlocksFor(x.elements() / channels));
+  const auto blocks = static_cast<size_t>(LayerGradBlocksFor(x.elements() / channels));
   return 2 * blocks * static_cast<size_t>(channels) * sizeof(float);
 }
 
@@ -429,7 +439,7 @@ void LayerNormGradCuda::Run(const KernelCall& call) {
   const LayerRows sizes = LayerRowsOf(call);
   if (sizes.channels == 0) return;
   if (sizes.rows > 0 && AreKept(sizes.channels)) {
-    LaunchKeptGradient(call, sizes, static_cast<unsigned>(LayerBlocksFor(sizes.rows)));
+    LaunchKeptGradient(call, sizes);
   } else {
     LaunchLongGradient(call, sizes);
   }

@@ -33,19 +33,28 @@ inline constexpr uint32_t kPhiloxIncrement1 = 0xBB67AE85;
 inline constexpr int kPhiloxRounds = 10;
 
 // Four uniform 32-bit words for one (key, counter).
-constexpr std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 2> key,
-                                             std::array<uint32_t, 4> counter) {
+using PhiloxWords = std::array<uint32_t, 4>;
+
+// For several counters; the keys of the rounds, which they share, are computed once.
+template <size_t kCounters>
+constexpr std::array<PhiloxWords, kCounters> Philox4x32(
+    std::array<uint32_t, 2> key, std::array<PhiloxWords, kCounters> counters) {
   for (int round = 0; round < kPhiloxRounds; ++round) {
-    const uint64_t product0 = kPhiloxMultiplier0 * counter[0];
-    const uint64_t product1 = kPhiloxMultiplier1 * counter[2];
-    counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
-               static_cast<uint32_t>(product1),
-               static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
-               static_cast<uint32_t>(product0)};
+    for (PhiloxWords& counter : counters) {
+      const uint64_t product0 = kPhiloxMultiplier0 * counter[0];
+      const uint64_t product1 = kPhiloxMultiplier1 * counter[2];
+      counter = {static_cast<uint32_t>(product1 >> 32) ^ counter[1] ^ key[0],
+                 static_cast<uint32_t>(product1),
+                 static_cast<uint32_t>(product0 >> 32) ^ counter[3] ^ key[1],
+                 static_cast<uint32_t>(product0)};
+    }
     key[0] += kPhiloxIncrement0;
     key[1] += kPhiloxIncrement1;
   }
-  return counter;
+  return counters;
+}
+constexpr PhiloxWords Philox4x32(std::array<uint32_t, 2> key, PhiloxWords counter) {
+  return Philox4x32<1>(key, {counter})[0];
 }
 
 // The numbers of one seed and purpose. A value type that holds only the key.

@@ -88,7 +88,10 @@ __device__ inline FourNumbers LoadQ8(const void* array, int i, int count) {
   const float scale = *reinterpret_cast<const float*>(block);
   const auto integers = *reinterpret_cast<const char4*>(block + PlaceInBlock(i));  // padded
   const signed char values[4] = {integers.x, integers.y, integers.z, integers.w};
-  for (int k = 0; k < count; ++k) four.numbers[k] = static_cast<float>(values[k]) * scale;
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k < count) four.numbers[k] = static_cast<float>(values[k]) * scale;
+  }
   return four;
 }
 
@@ -111,14 +114,17 @@ __device__ inline uint32_t LargestInQ8Block(uint32_t magnitude) {
 __device__ inline void StoreQ8(const FourNumbers& four, const FourRounding& rounding, int shift,
                                void* array, int i, int count) {
   uint32_t magnitude = 0;
-  for (int k = 0; k < count; ++k) {
-    magnitude = max(magnitude, __float_as_uint(four.numbers[k]) & 0x7FFFFFFFU);
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k < count) magnitude = max(magnitude, __float_as_uint(four.numbers[k]) & 0x7FFFFFFFU);
   }
   const float scale = Q8Scale(__uint_as_float(LargestInQ8Block(magnitude)));
   if (count == 0) return;
   const float inverse = Q8Inverse(scale);
   signed char values[4] = {0, 0, 0, 0};
-  for (int k = 0; k < count; ++k) {
+#pragma unroll
+  for (int k = 0; k < 4; ++k) {
+    if (k >= count) continue;
     float level = four.numbers[k] * inverse;
     if (rounding.stochastic) {
       const uint32_t random = rounding.words[k] >> shift & 0xFFFFU;
@@ -154,17 +160,19 @@ __device__ inline FourNumbers LoadFourNumbers(DType type, const void* array, int
 // What an array of f32, f16 or bf16 would store of these numbers.
 __device__ inline FourNumbers RoundFourNumbers(DType type, FourNumbers four,
                                                const FourRounding& rounding, int shift) {
+  const auto round = [&](const auto& to_short) {
 #pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    float& number = four.numbers[k];
-    const uint32_t random = rounding.words[k] >> shift;
-    if (type == DType::kF16) {
-      number = rounding.stochastic ? RoundToF16AtRandom(number, random)
-                                   : __half2float(__float2half_rn(number));
-    } else if (type == DType::kBF16) {
-      number = rounding.stochastic ? RoundToBF16AtRandom(number, random)
-                                   : __bfloat162float(__float2bfloat16_rn(number));
-    }
+    for (int k = 0; k < 4; ++k) four.numbers[k] = to_short(four.numbers[k], k);
+  };
+  const auto random = [&](int k) { return rounding.words[k] >> shift; };
+  if (type == DType::kF16 && rounding.stochastic) {
+    round([&](float number, int k) { return RoundToF16AtRandom(number, random(k)); });
+  } else if (type == DType::kF16) {
+    round([](float number, int) { return __half2float(__float2half_rn(number)); });
+  } else if (type == DType::kBF16 && rounding.stochastic) {
+    round([&](float number, int k) { return RoundToBF16AtRandom(number, random(k)); });
+  } else if (type == DType::kBF16) {
+    round([](float number, int) { return __bfloat162float(__float2bfloat16_rn(number)); });
   }
   return four;
 }

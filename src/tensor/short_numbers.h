@@ -54,20 +54,19 @@ inline BF16 ToBF16(float number) {
 // beyond the largest one stay as they are.
 constexpr float RoundToF16AtRandom(float number, uint32_t random) {
   const uint32_t bits = std::bit_cast<uint32_t>(number);
-  const uint32_t magnitude = bits & 0x7FFFFFFFU;
-  if (magnitude >= 0x477FE000U) return number;  // from 65,504, and NaN
+  const float size = __builtin_fabsf(number);
   // Below 2^-14 all numbers are multiples of 2^-24, as they are between 2^-14 and 2^-13.
-  const float shift = magnitude < 0x38800000U ? 0x1p-14F : 0.0F;
-  const uint32_t shifted = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + shift);
-  const uint32_t cut = (shifted + (random & 0x1FFFU)) & ~0x1FFFU;
-  const float rounded = std::bit_cast<float>(cut) - shift;
-  return std::bit_cast<float>((bits & 0x80000000U) | std::bit_cast<uint32_t>(rounded));
+  const float shift = size < 0x1p-14F ? 0x1p-14F : 0.0F;
+  const uint32_t cut = (std::bit_cast<uint32_t>(size + shift) + (random & 0x1FFFU)) & ~0x1FFFU;
+  const uint32_t rounded = std::bit_cast<uint32_t>(std::bit_cast<float>(cut) - shift);
+  const bool is_finite = size < kLargestF16;  // false for NaN, too
+  return std::bit_cast<float>(is_finite ? (bits & 0x80000000U) | rounded : bits);
 }
 
 constexpr float RoundToBF16AtRandom(float number, uint32_t random) {
   const uint32_t bits = std::bit_cast<uint32_t>(number);
-  if ((bits & 0x7FFFFFFFU) >= 0x7F7F0000U) return number;
-  return std::bit_cast<float>((bits + (random & 0xFFFFU)) & 0xFFFF0000U);
+  const bool stays = (bits & 0x7FFFFFFFU) >= 0x7F7F0000U;
+  return std::bit_cast<float>(stays ? bits : (bits + (random & 0xFFFFU)) & 0xFFFF0000U);
 }
 
 // q8: number = scale * integer, where the largest magnitude of a block is 127 times its scale. A

@@ -9,6 +9,7 @@
 
 #include "tests/support/call_kernel.h"
 #include "tests/support/case_draw.h"
+#include "tests/support/cuda_copies.h"
 #include "tests/support/op_check.h"
 #include "tests/support/op_inputs.h"
 #include "tests/support/run_op.h"
@@ -263,6 +264,92 @@ TEST(AdamUpdate, AllOutputsAreRoundedAtRandom) {
     ExpectMean(moment, exact.m);
     ExpectMean(root, std::sqrt(exact.v));
   }
+}
+
+// ---- Groups of updates on a GPU
+
+struct AdamTypes {
+  DType weight, gradient, state;
+};
+
+// The arrays of some tensors after an update in place, rounded at random.
+std::vector<std::vector<float>> AfterAdamUpdate(DeviceKind device, const AdamTypes& types,
+                                                const std::vector<int64_t>& sizes) {
+  std::vector<TestTensor> arrays;
+  const auto add = [&](int64_t size, DType type, const auto& change) {
+    Floats numbers;
+    for (const double normal : RandomNormals(/*seed=*/3, static_cast<uint32_t>(arrays.size()),
+                                             static_cast<size_t>(size))) {
+      numbers.push_back(static_cast<float>(change(normal)));
+    }
+    arrays.emplace_back(Shape{size}, type, numbers);
+  };
+  const auto same = [](double number) { return number; };
+  for (const int64_t size : sizes) {
+    add(size, types.weight, same);
+    add(size, types.gradient, [](double number) { return 0.1 * number; });
+    add(size, types.state, [](double number) { return 1e-4 * number; });
+    add(size, types.state, [](double number) { return 1e-3 * number * number; });
+  }
+  TestTensor rate(Shape{1}, DType::kF32, {0.01F});
+  TestTensor update = TestTensor::Integer(20);
+  CudaCopies copies;
+  const bool cuda = device == DeviceKind::kCuda;
+  const auto view = [&](TestTensor& tensor) { return cuda ? copies.View(tensor) : tensor.View(); };
+  const OpDef& op = BuiltinOps().Get("adam_update");
+  std::vector<std::vector<TensorView>> inputs, outputs;
+  std::vector<Attributes> attributes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    inputs.push_back({});
+    for (size_t k = 0; k < kAdamArrays; ++k) inputs[i].push_back(view(arrays[kAdamArrays * i + k]));
+    outputs.push_back({inputs[i][0], inputs[i][2], inputs[i][3]});
+    inputs[i].push_back(view(rate));
+    inputs[i].push_back(view(update));
+    attributes.push_back(op.default_attributes());
+    attributes[i].Set("stochastic", int64_t{1});
+    attributes[i].Set("seed", int64_t{7});
+    attributes[i].Set("stream", static_cast<int64_t>(i));
+  }
+  const auto run = [&](const Kernel& kernel, CUstream_st* stream) {
+    std::vector<KernelCall> calls;
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      calls.push_back({inputs[i], outputs[i], attributes[i], {}, PoolOf(1), stream});
+    }
+    if (cuda) return kernel.run_group(calls);
+    for (const KernelCall& call : calls) kernel.run(call);
+  };
+  for (const Kernel& kernel : op.kernels()) {
+    if (kernel.name == "AdamUpdateCpu" && !cuda) run(kernel, nullptr);
+    if (kernel.name == "AdamUpdateCuda" && cuda) {
+      RunOnCuda(CudaLaunch::kGraph, [&](CUstream_st* stream) { run(kernel, stream); });
+      copies.Return();
+    }
+  }
+  std::vector<Floats> numbers;
+  for (TestTensor& array : arrays) {
+    EXPECT_TRUE(array.GuardsIntact());
+    numbers.push_back(array.Numbers());
+  }
+  return numbers;
+}
+
+// More tensors than a launch takes, with sizes around those of threads and blocks; a tensor of
+// which a block works on several pieces.
+TEST(CudaAdamUpdate, GroupsGiveTheBitsOfTheCpu) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  constexpr DType kF32 = DType::kF32, kF16 = DType::kF16, kBF16 = DType::kBF16, kQ8 = DType::kQ8;
+  std::vector<int64_t> sizes;
+  for (int64_t i = 0; i < 300; ++i) sizes.push_back(i % 20);
+  sizes.insert(sizes.end(), {2047, 2048, 2049, 4104, 5003});
+  for (const AdamTypes& types : {AdamTypes{kF32, kF32, kF32}, AdamTypes{kF16, kF16, kF16},
+                                 AdamTypes{kBF16, kBF16, kBF16}, AdamTypes{kF16, kF32, kQ8}}) {
+    SCOPED_TRACE(Name(types.weight));
+    EXPECT_EQ(AfterAdamUpdate(DeviceKind::kCuda, types, sizes),
+              AfterAdamUpdate(DeviceKind::kCpu, types, sizes));
+  }
+  const AdamTypes f16{kF16, kF16, kF16};
+  EXPECT_EQ(AfterAdamUpdate(DeviceKind::kCuda, f16, {1'100'003}),
+            AfterAdamUpdate(DeviceKind::kCpu, f16, {1'100'003}));
 }
 
 TEST(AdamUpdate, RejectsWrongShapesAndSettings) {

@@ -5,7 +5,9 @@
 #include <type_traits>
 
 #include "thimble/device/cuda/check.h"
+#include "thimble/device/cuda/elements.cuh"
 #include "thimble/device/cuda/launch_early.cuh"
+#include "thimble/device/cuda/warp.cuh"
 #include "thimble/ops/adam_update/adam_update.h"
 #include "thimble/ops/update_numbers.cuh"
 #include "thimble/ops/update_rounding.h"
@@ -29,6 +31,7 @@ struct AdamSettings {
   uint32_t first_draw = 0;           // of the first element of the tensors
   DType in_types[kAdamInputs] = {};
   DType out_types[kAdamOutputs] = {};
+  bool aligned = false;  // whether all arrays begin at multiples of 16 bytes
   bool stochastic = false;
   friend bool operator==(const AdamSettings&, const AdamSettings&) = default;
 };
@@ -40,9 +43,16 @@ struct AdamTensor {
   int first_block = 0;
 };
 
-// Within the 4 KiB of kernel arguments that every GPU supports.
-using AdamTensors = UpdateTensorList<AdamTensor, AdamSettings, 54>;
-static_assert(sizeof(AdamTensors) <= 4096);
+// Within the 4 KiB of kernel arguments that every driver supports, or the 32,764 bytes of all that
+// run with CUDA 13: a translation network's 232 tensors are then two launches, one for each type.
+constexpr int kMostAdamTensors = CUDART_VERSION >= 13000 ? 256 : 54;
+using AdamTensors = UpdateTensorList<AdamTensor, AdamSettings, kMostAdamTensors>;
+static_assert(sizeof(AdamTensors) + sizeof(int) <= (CUDART_VERSION >= 13000 ? 32764 : 4096));
+
+// A block works on several pieces of kUpdateBlockElements, because the factors take about as long
+// as one. A large GPU runs so many blocks at once, on each of 132 multiprocessors.
+constexpr int kAdamBlocksAtOnce = 4;
+constexpr int kMostAdamBlocks = 132 * kAdamBlocksAtOnce;
 
 // AdamFactors as floats.
 struct AdamNow {
@@ -50,25 +60,32 @@ struct AdamNow {
   float rate, root_scale, epsilon, decay;
   float bound_slope, bound_offset;
   float gradient_factor;
+  uint32_t update;
 };
 
-// Powers in doubles are slow: one thread of a block computes them.
-__device__ AdamNow NowOf(const AdamSettings& settings) {
-  const AdamFactors factors(
-      {settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay},
-      *settings.learning_rate, *settings.update);
+// Called by all threads of a block. Powers and roots in doubles are slow: one thread each.
+__device__ void SetNow(const AdamSettings& settings, AdamNow& now) {
+  const auto factors = [&] {  // each thread computes only what it uses
+    return AdamFactors({settings.beta1, settings.beta2, settings.epsilon, settings.weight_decay},
+                       *settings.learning_rate, *settings.update);
+  };
   const auto narrow = [](double factor) { return static_cast<float>(factor); };
-  return {.beta1 = narrow(factors.beta1),
-          .beta2 = narrow(factors.beta2),
-          .new_share1 = narrow(factors.new_share1),
-          .new_share2 = narrow(factors.new_share2),
-          .rate = narrow(factors.rate),
-          .root_scale = narrow(factors.root_scale),
-          .epsilon = narrow(factors.epsilon),
-          .decay = narrow(factors.decay),
-          .bound_slope = narrow(factors.bound_slope),
-          .bound_offset = narrow(factors.bound_offset),
-          .gradient_factor = settings.factor == nullptr ? 1.0F : *settings.factor};
+  if (threadIdx.x == 0) now.rate = narrow(factors().rate);
+  if (threadIdx.x == kWarpLanes) now.root_scale = narrow(factors().root_scale);
+  if (threadIdx.x == 2 * kWarpLanes) {
+    const AdamFactors all = factors();
+    now.beta1 = narrow(all.beta1);
+    now.beta2 = narrow(all.beta2);
+    now.new_share1 = narrow(all.new_share1);
+    now.new_share2 = narrow(all.new_share2);
+    now.epsilon = narrow(all.epsilon);
+    now.decay = narrow(all.decay);
+    now.bound_slope = narrow(all.bound_slope);
+    now.bound_offset = narrow(all.bound_offset);
+    now.gradient_factor = settings.factor == nullptr ? 1.0F : *settings.factor;
+    now.update = static_cast<uint32_t>(*settings.update);
+  }
+  __syncthreads();
 }
 
 // Replaces weight, first moment and root of second moment by the next ones.
@@ -84,6 +101,44 @@ __device__ void AdamElement(const AdamNow& now, float gradient, float& weight, f
   weight -= fmaf(now.decay, weight, step);
 }
 
+// Four neighbouring elements of a tensor, the first of which is a multiple of 4, and what is stored
+// of their next numbers.
+struct AdamFour {
+  FourNumbers in[kAdamInputs];
+  FourNumbers out[kAdamOutputs];
+
+  __device__ void Update(const AdamNow& now) {
+    out[0] = in[0];
+    out[1] = in[2];
+    out[2] = in[3];
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      AdamElement(now, in[1].numbers[k], out[0].numbers[k], out[1].numbers[k], out[2].numbers[k]);
+    }
+  }
+};
+
+// Random words of four elements: the first two outputs share theirs, the third has its own.
+using AdamWords = std::array<PhiloxWords, 2>;
+
+// How a tensor's numbers are rounded.
+struct AdamRounding {
+  const AdamSettings& settings;
+  uint32_t stream, update;
+
+  // Of the four elements from `first` on; nothing if they are not rounded at random.
+  __device__ AdamWords WordsOf(int first) const {
+    if (!settings.stochastic) return {};
+    const RoundingDraw draw{.tensor = stream, .update = update};
+    const uint32_t place = settings.first_draw + static_cast<uint32_t>(first) / 4;
+    return Philox4x32<2>(settings.key,
+                         {draw.ForOutput(0).Counter(place), draw.ForOutput(2).Counter(place)});
+  }
+  __device__ FourRounding Of(const AdamWords& words, int output) const {
+    return {.stochastic = settings.stochastic, .words = words[output / 2]};
+  }
+};
+
 // All types are known when the code is compiled, if Storage is not AnyNumber.
 template <class Storage>
 __device__ DType AdamTypeOf(DType type) {
@@ -94,6 +149,8 @@ __device__ DType AdamTypeOf(DType type) {
   }
 }
 
+// At any addresses; `count` of the four elements from i on exist. Called by all threads of a block
+// if Storage is AnyNumber: numbers may be q8.
 template <class Storage>
 __device__ void CopyAdamNumbers(const AdamSettings& settings, const AdamTensor& tensor, int i,
                                 int count) {
@@ -106,55 +163,106 @@ __device__ void CopyAdamNumbers(const AdamSettings& settings, const AdamTensor& 
                     AdamTypeOf<Storage>(settings.out_types[output]), tensor.out[output], i, count);
   }
 }
-
 template <class Storage>
-__device__ void UpdateAdamNumbers(const AdamSettings& settings, const AdamNow& now,
-                                  const AdamTensor& tensor, uint32_t stream, int i, int count) {
-  FourNumbers in[kAdamInputs];
+__device__ void UpdateAdamNumbers(const AdamNow& now, const AdamTensor& tensor,
+                                  const AdamRounding& rounding, int i, int count) {
+  const AdamSettings& settings = rounding.settings;
+  AdamFour four;
 #pragma unroll
   for (int input = 0; input < kAdamInputs; ++input) {
-    in[input] =
+    four.in[input] =
         LoadFourNumbers(AdamTypeOf<Storage>(settings.in_types[input]), tensor.in[input], i, count);
   }
-  FourNumbers out[kAdamOutputs] = {in[0], in[2], in[3]};
-#pragma unroll
-  for (int k = 0; k < 4; ++k) {
-    AdamElement(now, in[1].numbers[k], out[0].numbers[k], out[1].numbers[k], out[2].numbers[k]);
-  }
-  RoundingDraw draw{.tensor = stream, .update = static_cast<uint32_t>(*settings.update)};
+  four.Update(now);
+  const AdamWords words = rounding.WordsOf(i);
 #pragma unroll
   for (int output = 0; output < kAdamOutputs; ++output) {
-    FourRounding rounding{.stochastic = settings.stochastic};
-    if (settings.stochastic) {
-      rounding.words = Philox4x32(
-          settings.key,
-          draw.ForOutput(output).Counter(settings.first_draw + static_cast<uint32_t>(i) / 4));
-    }
-    StoreFourNumbers(AdamTypeOf<Storage>(settings.out_types[output]), out[output], rounding, output,
-                     tensor.out[output], i, count);
+    StoreFourNumbers(AdamTypeOf<Storage>(settings.out_types[output]), four.out[output],
+                     rounding.Of(words, output), output, tensor.out[output], i, count);
+  }
+}
+template <class Storage>
+__device__ void NextAdamNumbers(const AdamNow& now, const AdamTensor& tensor,
+                                const AdamRounding& rounding, int i, int count) {
+  if (now.gradient_factor == 0) {  // the update is skipped
+    CopyAdamNumbers<Storage>(rounding.settings, tensor, i, count);
+  } else {
+    UpdateAdamNumbers<Storage>(now, tensor, rounding, i, count);
   }
 }
 
+// Elements of a thread that are loaded at once, 16 bytes of each array if they have 16 bits.
+constexpr int kAdamWidth = 8;
+static_assert(kAdamWidth * kUpdateThreads == kUpdateBlockElements);
+
+// All arrays have one type and begin at multiples of 16 bytes; all kAdamWidth elements exist.
 template <class Storage>
-__global__ void __launch_bounds__(kUpdateThreads)
-    AdamKernel(const __grid_constant__ AdamTensors tensors) {
+__device__ void UpdateAdamPack(const AdamNow& now, const AdamTensor& tensor,
+                               const AdamRounding& rounding, int first) {
+  Pack<Storage, kAdamWidth> in[kAdamInputs];
+#pragma unroll
+  for (int input = 0; input < kAdamInputs; ++input) {
+    in[input] = LoadPack<kAdamWidth>(static_cast<const Storage*>(tensor.in[input]) + first);
+  }
+  float out[kAdamOutputs][kAdamWidth];
+#pragma unroll
+  for (int i = 0; i < kAdamWidth; i += 4) {
+    AdamFour four;
+#pragma unroll
+    for (int input = 0; input < kAdamInputs; ++input) {
+#pragma unroll
+      for (int k = 0; k < 4; ++k) four.in[input].numbers[k] = in[input][i + k];
+    }
+    four.Update(now);
+    const AdamWords words = rounding.WordsOf(first + i);
+#pragma unroll
+    for (int output = 0; output < kAdamOutputs; ++output) {
+      const FourNumbers rounded =
+          RoundFourNumbers(DTypeOf<Storage>(), four.out[output], rounding.Of(words, output),
+                           RoundingDraw::ShiftOf(output));
+#pragma unroll
+      for (int k = 0; k < 4; ++k) out[output][i + k] = rounded.numbers[k];
+    }
+  }
+#pragma unroll
+  for (int output = 0; output < kAdamOutputs; ++output) {
+    StorePack(out[output], static_cast<Storage*>(tensor.out[output]) + first);
+  }
+}
+
+// A block works on neighbouring pieces. Storage: of all arrays, which then begin at multiples of 16
+// bytes; or AnyNumber.
+template <class Storage>
+__global__ void __launch_bounds__(kUpdateThreads, kAdamBlocksAtOnce)
+    AdamKernel(const __grid_constant__ AdamTensors tensors, int pieces_of_block) {
+  constexpr bool kAny = std::is_same_v<Storage, AnyNumber>;
   __shared__ AdamNow shared_now;
   WaitForKernelsBefore();
-  const AdamSettings& settings = tensors.settings;
-  if (threadIdx.x == 0) shared_now = NowOf(settings);
-  __syncthreads();
+  const int begin = static_cast<int>(blockIdx.x) * pieces_of_block;
+  const int end = min(begin + pieces_of_block, tensors.num_blocks);
+  int index = tensors.Find(begin);
+  SetNow(tensors.settings, shared_now);
   const AdamNow now = shared_now;
-  const UpdatePlace place(tensors);
-  const AdamTensor& tensor = tensors.tensors[place.tensor];
-  const uint32_t stream = settings.streams_from + tensors.streams[place.tensor];
 #pragma unroll 1
-  for (int pass = 0; pass < kUpdatePasses; ++pass) {
-    const int i = place.first + pass * 4 * kUpdateThreads;
-    const int count = max(0, min(4, tensor.elements - i));
-    if (now.gradient_factor == 0) {  // the update is skipped
-      CopyAdamNumbers<Storage>(settings, tensor, i, count);
-    } else {
-      UpdateAdamNumbers<Storage>(settings, now, tensor, stream, i, count);
+  for (int piece = begin; piece < end; ++piece) {
+    if (index + 1 < tensors.num_tensors && tensors.tensors[index + 1].first_block == piece) ++index;
+    const AdamTensor& tensor = tensors.tensors[index];
+    const AdamRounding rounding{tensors.settings,
+                                tensors.settings.streams_from + tensors.streams[index], now.update};
+    const int first = (piece - tensor.first_block) * kUpdateBlockElements;
+    const int own = first + kAdamWidth * static_cast<int>(threadIdx.x);
+    if constexpr (!kAny) {
+      if (own + kAdamWidth <= tensor.elements && now.gradient_factor != 0) {
+        UpdateAdamPack<Storage>(now, tensor, rounding, own);
+        continue;
+      }
+    }
+    // Elements of q8 that share a scale belong to neighbouring threads.
+#pragma unroll 1
+    for (int pass = 0; pass < kUpdatePasses; ++pass) {
+      const int i = kAny ? first + 4 * (pass * kUpdateThreads + static_cast<int>(threadIdx.x))
+                         : own + 4 * pass;
+      NextAdamNumbers<Storage>(now, tensor, rounding, i, max(0, min(4, tensor.elements - i)));
     }
   }
 }
@@ -169,8 +277,15 @@ AdamSettings AdamSettingsOf(const KernelCall& call) {
   settings.beta2 = spec.beta2;
   settings.epsilon = spec.epsilon;
   settings.weight_decay = spec.weight_decay;
-  for (size_t i = 0; i < kAdamInputs; ++i) settings.in_types[i] = call.inputs[i].dtype;
-  for (size_t i = 0; i < kAdamOutputs; ++i) settings.out_types[i] = call.outputs[i].dtype;
+  settings.aligned = true;
+  for (size_t i = 0; i < kAdamInputs; ++i) {
+    settings.in_types[i] = call.inputs[i].dtype;
+    settings.aligned &= AllAligned16(call.inputs[i].data);
+  }
+  for (size_t i = 0; i < kAdamOutputs; ++i) {
+    settings.out_types[i] = call.outputs[i].dtype;
+    settings.aligned &= AllAligned16(call.outputs[i].data);
+  }
   if (RoundsAtRandom(call.attributes)) {
     const RoundingDraw draw = DrawOf(call.attributes);
     settings.stochastic = true;
@@ -193,10 +308,15 @@ AdamTensor AdamPieceOf(const KernelCall& call, int64_t begin, int64_t end) {
   return tensor;
 }
 
-bool AreAllAdamOf(DType type, const AdamSettings& settings) {
-  const auto is_type = [type](DType other) { return other == type; };
-  return std::all_of(std::begin(settings.in_types), std::end(settings.in_types), is_type) &&
-         std::all_of(std::begin(settings.out_types), std::end(settings.out_types), is_type);
+// Calls body with a value of the type that a kernel for these settings is made for.
+template <class Body>
+void WithAdamStorage(const AdamSettings& settings, const Body& body) {
+  std::array<DType, kAdamInputs + kAdamOutputs> types{};
+  std::copy_n(settings.out_types, kAdamOutputs,
+              std::copy_n(settings.in_types, kAdamInputs, types.begin()));
+  const bool has_q8 = std::find(types.begin(), types.end(), DType::kQ8) != types.end();
+  if (has_q8 || !settings.aligned) return body(AnyNumber{});
+  WithCommonStorage(types, body);
 }
 
 // Collects tensors with equal settings, and launches whenever the list is full.
@@ -221,12 +341,12 @@ class AdamLauncher {
   }
   void Launch() {
     if (tensors_.num_blocks == 0) return;
-    const auto blocks = static_cast<unsigned>(tensors_.num_blocks);
-    if (AreAllAdamOf(DType::kF32, tensors_.settings)) {
-      AdamKernel<float><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
-    } else {
-      AdamKernel<AnyNumber><<<blocks, kUpdateThreads, 0, stream_>>>(tensors_);
-    }
+    const int pieces_of_block = (tensors_.num_blocks - 1) / kMostAdamBlocks + 1;
+    const int blocks = (tensors_.num_blocks - 1) / pieces_of_block + 1;
+    WithAdamStorage(tensors_.settings, [&](auto storage) {
+      AdamKernel<decltype(storage)><<<static_cast<unsigned>(blocks), kUpdateThreads, 0, stream_>>>(
+          tensors_, pieces_of_block);
+    });
     THIMBLE_CUDA_LAUNCHED();
     tensors_.Clear();
   }

@@ -75,6 +75,7 @@ std::vector<std::vector<OpData>> RunAllKernels(const OpCase& op_case,
   if (!prepared.valid()) return results;
   for (const Kernel& kernel : prepared.op.kernels()) {
     if (kernel.device == DeviceKind::kCuda && !HasCudaDevice()) continue;
+    if (!kernel.declines(prepared.call()).empty()) continue;
     results.push_back(RunOpOn(prepared, inputs, kernel));
   }
   return results;

@@ -3,12 +3,15 @@
 
 #include <climits>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "tests/ops/sentences.h"
 #include "tests/ops/tap_weights.h"
 #include "tests/support/case_draw.h"
+#include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
+#include "tests/support/op_inputs.h"
 #include "tests/support/run_op.h"
 #include "thimble/ops/dropout/dropout_draw.h"
 
@@ -92,16 +95,37 @@ std::vector<DynamicConvSetting> DynamicConvSettings() {
        .causal = true,
        .lengths = {18, 11},
        .rate = 0.1},
+      // Blocks of a GPU have at most 28 positions of 128 channels, 224 of 16; whole sentences in
+      // backward up to 80 positions; chunks of channels, from 129 taps on the smallest.
+      {.positions = 57, .head_channels = 66, .taps = 5, .lengths = {50}},
+      {.positions = 90,
+       .heads = 2,
+       .head_channels = 34,
+       .taps = 6,
+       .causal = true,
+       .lengths = {90, 41},
+       .rate = 0.2},
+      {.positions = 97, .head_channels = 8, .taps = 11, .lengths = {97, 60}},
+      {.positions = 6, .heads = 2, .head_channels = 136, .taps = 3, .lengths = {6, 4}},
+      {.positions = 9, .head_channels = 20, .taps = 129, .lengths = {9}},
+      {.positions = 230, .head_channels = 3, .taps = 4, .causal = true, .lengths = {229}},
+      {.positions = 230, .head_channels = 2, .taps = 135, .lengths = {230}},
+      {.positions = 5, .taps = 896, .causal = true, .lengths = {5}},
   };
 }
 
 DynamicConvSetting RandomDynamicConv(CaseDraw& draw) {
   DynamicConvSetting setting;
-  setting.positions = draw.OneIn(24) ? 0 : draw.Size(40);
-  setting.heads = draw.Size(5);
-  setting.head_channels = draw.OneIn(24) ? 0 : draw.Size(70);
+  // Long sentences, heads with many channels, or many taps: not all of it, for the reference.
+  const bool is_long = draw.OneIn(6);
+  const bool is_wide = !is_long && draw.OneIn(6);
+  const bool has_many_taps = !is_long && !is_wide && draw.OneIn(10);
+  setting.positions = draw.OneIn(24) ? 0 : draw.Size(is_long ? 250 : 40);
+  setting.heads = draw.Size(is_long || is_wide || has_many_taps ? 2 : 5);
+  setting.head_channels = draw.OneIn(24) ? 0 : draw.Size(is_long ? 35 : is_wide ? 270 : 70);
   setting.causal = draw.OneIn(2);
-  setting.taps = setting.causal ? draw.Size(34) : 2 * draw.Between(0, 16) + 1;
+  const int64_t taps = has_many_taps ? 150 : 34;
+  setting.taps = setting.causal ? draw.Size(taps) : 2 * draw.Between(0, taps / 2 - 1) + 1;
   // About 10^6 products at most.
   const int64_t products = setting.positions * setting.heads * setting.head_channels * setting.taps;
   const int64_t most = std::clamp<int64_t>(1'000'000 / std::max<int64_t>(1, products), 1, 5);
@@ -192,6 +216,45 @@ TEST(DynamicConvBits, NoSentenceDependsOnAnotherOrOnPadding) {
         ExpectSentencesForThemselves(run, DynamicConvCase(setting),
                                      {.inputs = {0, 1}, .outputs = {0}, .lengths = 2});
         ExpectSentencesForThemselves(run, DynamicConvGradCase(setting),
+                                     {.inputs = {0, 1, 3}, .outputs = {0, 1}, .lengths = 2});
+      });
+    }
+  }
+}
+
+// Calls body for each CUDA kernel of the op that takes the case.
+void ForEachCudaKernel(const OpCase& op_case, const std::function<void(const OpRunner&)>& body) {
+  const PreparedCase prepared(op_case);
+  size_t index = 0;
+  for (const Kernel& kernel : prepared.op.kernels()) {
+    if (kernel.device != DeviceKind::kCuda) continue;
+    SCOPED_TRACE(kernel.name);
+    const OpRunner run = [index](const OpCase& part, const std::vector<OpData>& data) {
+      return RunOp(part, data, index, DeviceKind::kCuda);
+    };
+    if (kernel.declines(prepared.call()).empty()) body(run);
+    ++index;
+  }
+}
+
+// Padding decides how sentences are divided among blocks, and in backward how many kernels run.
+TEST(CudaDynamicConvBits, NoSentenceDependsOnAnotherOrOnPadding) {
+  if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  std::vector<DynamicConvSetting> settings = PaddedSettings(0.3);
+  settings.push_back(
+      {.positions = 78, .head_channels = 66, .taps = 7, .lengths = {78, 27}, .rate = 0.2});
+  for (const DynamicConvSetting& setting : settings) {
+    for (const DType type : {DType::kF32, DType::kF16}) {
+      OpCase forward = DynamicConvCase(setting);
+      forward.number_types = {type};
+      ForEachCudaKernel(forward, [&](const OpRunner& run) {
+        ExpectSentencesForThemselves(run, forward,
+                                     {.inputs = {0, 1}, .outputs = {0}, .lengths = 2});
+      });
+      OpCase backward = DynamicConvGradCase(setting);
+      backward.number_types = {type};
+      ForEachCudaKernel(backward, [&](const OpRunner& run) {
+        ExpectSentencesForThemselves(run, backward,
                                      {.inputs = {0, 1, 3}, .outputs = {0, 1}, .lengths = 2});
       });
     }
@@ -335,6 +398,33 @@ TEST(DynamicConv, NanReachesOnlyTheWindowsAroundIt) {
   for (const auto& outputs :
        RunAllKernels(DynamicConvCase(setting), {{Floats(9, 1.0F), {}}, {logits, {}}, {{}, {9}}})) {
     for (size_t t = 0; t < 9; ++t) EXPECT_EQ(std::isnan(outputs[0].floats[t]), t == 4) << t;
+  }
+}
+
+TEST(DynamicConvGrad, NanReachesOnlyWhatItsWindowsReach) {
+  const DynamicConvSetting setting{.positions = 9, .head_channels = 3, .taps = 3, .lengths = {9}};
+  const Floats ones(27, 1.0F);
+  Floats with_nan = ones;
+  with_nan[4 * 3 + 1] = NAN;
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16}) {
+    OpCase op_case = DynamicConvGradCase(setting);
+    op_case.number_types = {type};
+    const auto run = [&](const Floats& x, const Floats& dy) {
+      return RunAllKernels(op_case, {{x, {}}, {Floats(27, 0.0F), {}}, {{}, {9}}, {dy, {}}});
+    };
+    for (const auto& outputs : run(ones, with_nan)) {
+      for (size_t i = 0; i < 27; ++i) {
+        const size_t t = i / 3;
+        EXPECT_EQ(std::isnan(outputs[0].floats[i]), t >= 3 && t <= 5 && i % 3 == 1) << i;
+        EXPECT_EQ(std::isnan(outputs[1].floats[i]), t == 4) << i;
+      }
+    }
+    for (const auto& outputs : run(with_nan, ones)) {
+      for (size_t i = 0; i < 27; ++i) {
+        EXPECT_FALSE(std::isnan(outputs[0].floats[i])) << i;
+        EXPECT_EQ(std::isnan(outputs[1].floats[i]), i / 3 >= 3 && i / 3 <= 5) << i;
+      }
+    }
   }
 }
 

@@ -116,6 +116,7 @@ OpDef Make_dynamic_conv_grad() {
       .OutputMayReuse("dlogits", "logits")
       .Flops(TapFlops(2, 24))
       .CpuKernel<DynamicConvGradCpu>("DynamicConvGradCpu")
+      .CudaKernel<DynamicConvGradShortCuda>("DynamicConvGradShortCuda")
       .CudaKernel<DynamicConvGradCuda>("DynamicConvGradCuda")
       .Reference<DynamicConvGradReference>();
 }

@@ -3,6 +3,7 @@
 // fit a cache, and no other task touches them, so that outputs may overwrite inputs.
 #pragma once
 
+#include "thimble/device/cuda/math.h"
 #include "thimble/graph/kernel.h"
 
 namespace thimble {
@@ -21,14 +22,22 @@ struct DynamicConvGradCpu {
   static void Run(const KernelCall& call);
 };
 
-// Scratch: the weights of all taps.
+// On a GPU. Declines what does not fit shared memory or a grid.
 struct DynamicConvCuda {
   static constexpr bool kTakesShortNumbers = true;
+  static std::string_view Declines(const OpCall& call);
+  static void Run(const KernelCall& call);
+};
+
+// Scratch: the weights of all taps, unless a block can have a whole sentence. Short: all numbers
+// are stored in the same type of 16 bits; the products of dy and x are computed on tensor cores.
+struct DynamicConvGradShortCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static constexpr double kRounding = kShortRounding;
   static std::string_view Declines(const OpCall& call);
   static size_t ScratchBytes(const OpCall& call, const KernelLimits& limits);
   static void Run(const KernelCall& call);
 };
-
 struct DynamicConvGradCuda {
   static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);

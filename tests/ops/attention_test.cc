@@ -7,6 +7,7 @@
 
 #include "tests/ops/sentences.h"
 #include "tests/support/case_draw.h"
+#include "tests/support/cuda_memory.h"
 #include "tests/support/op_check.h"
 #include "tests/support/run_op.h"
 #include "thimble/ops/dropout/dropout_draw.h"
@@ -61,7 +62,9 @@ OpCase AttentionGradCase(const AttentionSetting& setting) {
   return MakeAttentionCase(setting, "attention_grad", true);
 }
 
-// One and several blocks of queries, whole tiles and ends of tiles in all directions.
+// One and several blocks of queries, whole tiles and ends of tiles in all directions. On a GPU:
+// heads in one block with one tile and several, divided heads with one and several windows, one to
+// four parts of channels, and heads that are too wide for all that.
 std::vector<AttentionSetting> AttentionSettings() {
   return {
       {},
@@ -78,6 +81,21 @@ std::vector<AttentionSetting> AttentionSettings() {
       {.queries = 3, .sources = 2, .heads = 2, .head_channels = 2, .lengths = {}},
       {.queries = 6, .sources = 9, .heads = 2, .head_channels = 5, .lengths = {9, 4}, .rate = 0.3},
       {.queries = 30, .sources = 20, .heads = 3, .head_channels = 21, .lengths = {20}, .rate = 0.1},
+      {.queries = 32, .sources = 32, .head_channels = 64, .lengths = {32, 25}},
+      {.queries = 32, .sources = 17, .head_channels = 128, .lengths = {17, 9}, .rate = 0.2},
+      {.queries = 33, .sources = 16, .head_channels = 72, .lengths = {16, 15}, .rate = 0.4},
+      {.queries = 65, .sources = 40, .head_channels = 24, .lengths = {40, 33, 0}, .rate = 0.2},
+      {.queries = 16, .sources = 129, .head_channels = 8, .lengths = {129, 64}},
+      {.queries = 10, .sources = 9, .head_channels = 136, .lengths = {9, 5}},
+      {.queries = 40, .sources = 36, .head_channels = 256, .lengths = {36}},
+      {.queries = 5,
+       .sources = 6,
+       .heads = 2,
+       .head_channels = 264,
+       .lengths = {6, 2, 0},
+       .rate = 0.3},
+      {.queries = 0, .sources = 70, .head_channels = 4, .lengths = {70, 3}},
+      {.queries = 70, .sources = 0, .head_channels = 4, .lengths = {0}},
   };
 }
 
@@ -85,8 +103,9 @@ AttentionSetting RandomAttention(CaseDraw& draw) {
   AttentionSetting setting;
   setting.queries = draw.OneIn(24) ? 0 : draw.Size(64);
   setting.sources = draw.OneIn(24) ? 0 : draw.Size(70);
-  setting.heads = draw.Size(4);
-  setting.head_channels = draw.OneIn(24) ? 0 : draw.Size(70);
+  const bool is_wide = draw.OneIn(8);
+  setting.heads = is_wide ? 1 : draw.Size(4);
+  setting.head_channels = draw.OneIn(24) ? 0 : draw.Size(is_wide ? 280 : 70);
   // About half a million products at most.
   const int64_t products =
       setting.queries * setting.sources * setting.heads * setting.head_channels;
@@ -204,6 +223,75 @@ TEST(AttentionBits, QueriesDoNotDependOnEachOther) {
                                     ArrayOf(fewer.Q(), y_of_fewer).Cut(b, 30, 0, 0)));
     }
   });
+}
+
+// Sentences of the batch, alone and with padding, go different ways on a GPU: with one tile, with
+// several in a block, and divided among blocks.
+class CudaAttentionBits : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!HasCudaDevice()) GTEST_SKIP() << "no CUDA device";
+  }
+  static std::vector<OpData> Run(const OpCase& op_case, const std::vector<OpData>& data) {
+    return RunOp(op_case, data, 0, DeviceKind::kCuda);
+  }
+};
+
+TEST_F(CudaAttentionBits, NoSentenceDependsOnAnotherOrOnPadding) {
+  struct Kind {
+    DType type;
+    int64_t head_channels;
+    double rate;
+  };
+  for (const Kind& kind :
+       {Kind{DType::kF32, 8, 0}, Kind{DType::kF16, 72, 0.3}, Kind{DType::kBF16, 5, 0}}) {
+    const AttentionSetting setting{.queries = 31,
+                                   .sources = 70,
+                                   .heads = 2,
+                                   .head_channels = kind.head_channels,
+                                   .lengths = {70, 0, 17, 35},
+                                   .rate = kind.rate};
+    OpCase forward = AttentionCase(setting);
+    OpCase backward = AttentionGradCase(setting);
+    forward.number_types = backward.number_types = {kind.type};
+    ExpectSentencesForThemselves(&Run, forward, {.inputs = {1, 2}, .outputs = {}, .lengths = 3});
+    ExpectSentencesForThemselves(&Run, backward,
+                                 {.inputs = {1, 2}, .outputs = {1, 2}, .lengths = 3});
+  }
+}
+
+TEST_F(CudaAttentionBits, NoGradientDependsOnQueriesWithoutOne) {
+  AttentionSetting setting{
+      .queries = 70, .sources = 30, .heads = 2, .head_channels = 40, .lengths = {30, 11}};
+  for (const DType type : {DType::kF32, DType::kF16}) {
+    OpCase op_case = AttentionGradCase(setting);
+    op_case.number_types = {type};
+    auto data = RandomData(op_case);
+    const auto cut = [&](const Floats& numbers, int64_t count, int64_t padding) {
+      Floats sentences;
+      for (int64_t b = 0; b < setting.batch(); ++b) {
+        const auto one = ArrayOf(setting.Q(), numbers).Cut(b, count, padding, 0);
+        sentences.insert(sentences.end(), one.begin(), one.end());
+      }
+      return sentences;
+    };
+    for (const int64_t queries : {50, 31}) {
+      data[4].floats = cut(data[4].floats, queries, setting.queries - queries);
+      const auto padded = Run(op_case, data);
+      AttentionSetting fewer = setting;
+      fewer.queries = queries;
+      OpCase fewer_case = AttentionGradCase(fewer);
+      fewer_case.number_types = {type};
+      auto fewer_data = data;
+      for (const size_t input : {0, 4}) {
+        fewer_data[input].floats = cut(data[input].floats, queries, 0);
+      }
+      const auto outputs = Run(fewer_case, fewer_data);
+      EXPECT_TRUE(HaveSameFloatBits(outputs[0].floats, cut(padded[0].floats, queries, 0)));
+      EXPECT_TRUE(HaveSameFloatBits(outputs[1].floats, padded[1].floats));
+      EXPECT_TRUE(HaveSameFloatBits(outputs[2].floats, padded[2].floats));
+    }
+  }
 }
 
 // Equal scores: all probabilities are a quarter before dropout.

@@ -20,13 +20,15 @@ struct AttentionGradCpu {
   static void Run(const KernelCall& call);
 };
 
+// On a GPU: also limited by products, on tensor cores, and for short sentences by the latency of
+// reading the inputs once.
 struct AttentionCuda {
   static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);
   static void Run(const KernelCall& call);
 };
 
-// Scratch: dq as floats, and three numbers for each query and head.
+// Scratch, unless a head fits in a block: dq as floats, and three numbers for each query and head.
 struct AttentionGradCuda {
   static constexpr bool kTakesShortNumbers = true;
   static std::string_view Declines(const OpCall& call);

@@ -51,7 +51,19 @@ __device__ inline void CopyBox(const CUtensorMap& map, int x, int y, uint32_t to
       : "memory");
 #endif
 }
-// The same with three dimensions.
+// The same for several blocks of a cluster, a bit each: every one gets the box at this place of its
+// shared memory, and its bytes are counted there.
+__device__ inline void CopyBoxToBlocks(const CUtensorMap& map, int x, int y, uint32_t to,
+                                       Handover& full, uint32_t blocks) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+      "l"(&map), "r"(x), "r"(y), "r"(SharedAddress(&full)), "h"(static_cast<uint16_t>(blocks))
+      : "memory");
+#endif
+}
+// One block, three dimensions.
 __device__ inline void CopyBox(const CUtensorMap& map, int x, int y, int z, uint32_t to,
                                Handover& full) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -27,6 +27,29 @@ __device__ inline void SyncCluster() {
 #endif
 }
 
+// The same in two halves, between which threads may do other work.
+__device__ inline void ArriveInCluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+__device__ inline void WaitForCluster() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#endif
+}
+
+// Waits until all threads of a cluster are here, so that none ends while others read its shared
+// memory. What they wrote to memory before is not waited for: that takes a microsecond.
+__device__ inline void SyncBeforeEnd() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile(
+      "barrier.cluster.arrive.relaxed.aligned;\n"
+      "barrier.cluster.wait.aligned;" ::
+          : "memory");
+#endif
+}
+
 // Loads what the block of this rank in the cluster has at the same place of its shared memory.
 __device__ inline float4 LoadFromClusterBlock(const float* place, int rank) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -12,6 +12,14 @@ namespace thimble {
 // Adds up four neighbouring sums of a cluster's blocks, in order. Neighbouring threads should take
 // neighbouring places: other blocks' shared memory is slow. All loads are on their way at once.
 __device__ inline void AddUpFour(const float* place, int blocks, float (&four)[4]) {
+  if (blocks == 1) {
+    const float4 own = *reinterpret_cast<const float4*>(place);
+    four[0] = own.x;
+    four[1] = own.y;
+    four[2] = own.z;
+    four[3] = own.w;
+    return;
+  }
   float4 loaded[kMaxClusterBlocks];
 #pragma unroll
   for (int block = 0; block < kMaxClusterBlocks; ++block) {

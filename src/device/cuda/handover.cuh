@@ -31,6 +31,20 @@ class Handover {
         : "memory");
   }
 
+  // Arrives at the handover that the block of this rank in the cluster has at the same place.
+  __device__ void ArriveAt(int rank) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+    asm volatile(
+        "{\n"
+        "  .reg .b32 remote;\n"
+        "  mapa.shared::cluster.u32 remote, %0, %1;\n"
+        "  mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
+        "}" ::"r"(SharedAddress(&state_)),
+        "r"(rank)
+        : "memory");
+#endif
+  }
+
   // Arrives when this thread's asynchronous copies so far (cp.async) have completed, without
   // waiting for them. Other memory accesses of the thread may become visible later.
   __device__ void ArriveAfterCopies() {

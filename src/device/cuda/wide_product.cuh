@@ -65,12 +65,12 @@ struct Ring {
   static constexpr int kMaxSlots = 5;
   Handover full[kMaxSlots], empty[kMaxSlots];
 
-  // Called by all threads of a block.
-  __device__ void Make() {
+  // Called by all threads of a block. Warps of so many blocks hand slots back.
+  __device__ void Make(int reading_blocks = 1) {
     if (threadIdx.x == 0) {
       for (int slot = 0; slot < kMaxSlots; ++slot) {
         full[slot].Make(1);
-        empty[slot].Make(kThreads / 32);
+        empty[slot].Make(reading_blocks * kThreads / 32);
       }
       ShowHandoversToCopies();
     }
@@ -187,10 +187,10 @@ inline double EstimatedCycles(int columns, int64_t blocks, int parts, int cluste
 
 // Allows the kernel this much shared memory. False if this GPU does not have its instructions.
 template <class Kernel>
-bool Prepare(Kernel kernel, int shared_bytes) {
+bool Prepare(Kernel kernel, int shared_bytes, int threads = kThreads) {
   cudaFuncAttributes attributes{};
   THIMBLE_CUDA(cudaFuncGetAttributes(&attributes, kernel));
-  if (attributes.maxThreadsPerBlock < kThreads) return false;
+  if (attributes.maxThreadsPerBlock < threads) return false;
   THIMBLE_CUDA(
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes));
   return true;

@@ -86,16 +86,16 @@ struct BatchNormReference {
   static void RunPart(const ReferenceCall<T>& call, const ChannelPart& part) {
     using std::sqrt;
     const T* x = call.In(0);
-    const auto [mean, variance] = ChannelStatistics<T>(x, part);
+    const ChannelStatistics<T> statistics(x, part);
     const T epsilon = T(call.op.attributes.Float("epsilon"));
-    const T scale = call.In(1)[part.channel] / sqrt(variance + epsilon);
+    const T scale = call.In(1)[part.channel] / sqrt(statistics.variance + epsilon);
     const T beta = call.In(2)[part.channel];
     part.ForEach([&](int64_t i) {
-      const T normalized = (x[i] - mean) * scale + beta;
+      const T normalized = (x[i] - statistics.mean) * scale + beta;
       call.Out(0)[i] = BehindRelu(call.op.attributes, normalized, normalized);
     });
-    call.Out(1)[part.statistic] = mean;
-    call.Out(2)[part.statistic] = variance;
+    call.Out(1)[part.statistic] = statistics.mean;
+    call.Out(2)[part.statistic] = statistics.variance;
   }
 };
 

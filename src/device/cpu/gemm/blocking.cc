@@ -20,6 +20,10 @@ constexpr size_t kMaxSplitRows = 256;
 constexpr size_t kMinSplitColumns = 128;
 constexpr size_t kMaxSplitColumns = 320;
 
+// Packed columns stay in the second-level cache, because every strip of A reads them all: as many
+// depth blocks as need at most half a megabyte, or one.
+constexpr size_t kMaxPackedFloats = size_t{1} << 17;
+
 // Rows whose sums are kept in scratch, if C cannot hold them: enough strips for 16 threads.
 constexpr size_t kMaxSumRows = 32 * kMaxTileRows;
 
@@ -44,7 +48,8 @@ GemmBlocks ChooseSharedColumns(const GemmShape& shape, size_t threads, size_t sc
   blocks.region_rows = shape.short_c ? std::min(shape.rows, kMaxSumRows) : shape.rows;
   blocks.region_columns = shape.columns;
   const EqualPieces depth = CutEqually(shape.depth, kPanelDepth);
-  blocks.packed_depth_blocks = depth.count;
+  blocks.packed_depth_blocks = std::clamp<size_t>(
+      kMaxPackedFloats / (depth.size * RoundColumns(shape.columns)), 1, depth.count);
   for (;;) {
     SizeShared(depth, shape.short_c, blocks);
     if (blocks.ScratchBytes(threads) <= scratch_bytes) return blocks;

@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kTileThreads, 2)
   SyncCluster();
   StoreTile<kTileThreads, kTileRows, P::kColumns>(target, first_row, first_column, cluster_blocks,
                                                   shared, P::kPitch);
-  SyncCluster();  // until here others read this block's sums
+  SyncBeforeEnd();  // until here others read this block's sums
 }
 
 // Enough blocks for a large GPU, of which each has several parts. Depends on the shape and on

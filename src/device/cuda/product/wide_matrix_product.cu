@@ -3,14 +3,15 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
+#include "thimble/device/cuda/product/factor_map.h"
+#include "thimble/device/cuda/product/pair_matrix_product.h"
 #include "thimble/device/cuda/product/product_target.cuh"
+#include "thimble/device/cuda/product/short_tile.cuh"
 #include "thimble/device/cuda/product/wide_matrix_product.h"
-#include "thimble/device/cuda/tensor_map.h"
 #include "thimble/device/cuda/wide_product.cuh"
 
 namespace thimble {
@@ -35,21 +36,23 @@ __device__ void CopyFactor(const CUtensorMap& map, int outer, int inner, uint32_
   }
 }
 
-// Blocks: x over tiles of rows, the blocks of a cluster first; y over tiles of columns.
+// Blocks: x over tiles of rows, the blocks of a cluster first; y over tiles of columns. `is_short`:
+// clusters have one block, and the target is a ShortTarget.
 template <class P>
 __global__ void __launch_bounds__(kLaunchBound, 2)
     WideMatrixProductKernel(int inner, int cluster_blocks, const __grid_constant__ CUtensorMap a,
                             const __grid_constant__ CUtensorMap b,
-                            const __grid_constant__ product::Target target) {
+                            const __grid_constant__ product::Target target, bool is_short) {
 #if THIMBLE_HAS_WARPGROUPS
   extern __shared__ float shared[];
   __shared__ Ring ring;
-  ring.Make();
-  float* slots = AlignedShared(shared);
+  __shared__ float bias[P::kColumns];
   if (threadIdx.x == 0) {
     PrefetchMap(a);
     PrefetchMap(b);
   }
+  ring.Make();
+  float* slots = AlignedShared(shared);
   const int first_row = static_cast<int>(blockIdx.x) / cluster_blocks * kRows;
   const int first_column = static_cast<int>(blockIdx.y) * P::kColumns;
   const PartRange range = PartsOf(static_cast<int>(blockIdx.x) % cluster_blocks, cluster_blocks,
@@ -65,10 +68,18 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
     return is_whole;
   };
   WarpgroupSums<P::kColumns> sums;
+  const ShortTarget short_target = {target.result.data, target.bias, target.rows, target.columns};
   WaitForKernelsBefore(NextKernels::kLater);
+  if (is_short) LoadBias<P::kColumns>(short_target, first_column, bias);
   MultiplyParts<P>(ring, SharedAddress(slots), range.count, load, next_is_whole, sums);
   LetNextKernelsBegin();
   __syncthreads();  // no slot is read any more
+  if (is_short) {
+    using Number = typename P::Number;
+    StoreShortTile<Number, P::kColumns>(short_target, first_row, first_column, bias,
+                                        reinterpret_cast<Number*>(slots), sums);
+    return;
+  }
   constexpr int kPitch = kMatrixPitch<P::kColumns>;
   ForEachPair<P::kColumns>([&](int row, int column, int i) {
     *reinterpret_cast<float2*>(slots + row * kPitch + column) = make_float2(sums[i], sums[i + 1]);
@@ -76,18 +87,8 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
   SyncCluster();
   product::StoreTile<kThreads, kRows, P::kColumns>(target, first_row, first_column, cluster_blocks,
                                                    slots, kPitch);
-  SyncCluster();  // until here others read this block's sums
+  SyncBeforeEnd();  // until here others read this block's sums
 #endif
-}
-
-// A factor of outer x inner numbers, of which boxes hold `outer_box` rows or columns.
-CUtensorMap MapOf(const ProductFactor& factor, int64_t outer, int64_t inner, int outer_box) {
-  const auto lines = static_cast<uint64_t>(factor.lines_across ? inner : outer);
-  const auto numbers = static_cast<uint64_t>(factor.lines_across ? outer : inner);
-  const auto box = static_cast<uint32_t>(outer_box);
-  const std::array<uint32_t, 2> sides = {factor.lines_across ? box : kInner,
-                                         factor.lines_across ? kInner : box};
-  return MapOfBoxes(factor.numbers.data, factor.numbers.type, std::array{numbers, lines}, sides);
 }
 
 // How a product is divided into blocks.
@@ -96,19 +97,33 @@ struct MatrixTiling {
   int blocks = 0;  // of a cluster
 };
 
-int64_t Quotient(int64_t a, int64_t b) { return (a + b - 1) / b; }
+// An estimate of a tiling's time without its launch, as EstimatedCycles, which is that of
+// convolutions: boxes arrive faster than the pixels of windows.
+double MatrixCycles(const MatrixProduct& product, MatrixTiling tiling) {
+  constexpr int64_t kMultiprocessors = 132;
+  constexpr double kCopiedBytes = 44;  // per cycle
+  constexpr double kProducts = 1400;
+  constexpr double kExchangedBytes = 24;
+  constexpr double kExchange = 2200;
+  const int64_t parts = Quotient(Quotient(product.inner, kInner), tiling.blocks);
+  const int64_t blocks =
+      Quotient(product.rows, kRows) * Quotient(product.columns, tiling.columns) * tiling.blocks;
+  const double part = kInner * std::max(2 * (kRows + tiling.columns) / kCopiedBytes,
+                                        kRows * tiling.columns / kProducts);
+  const double exchange =
+      tiling.blocks > 1 ? kExchange + 4 * kRows * tiling.columns / kExchangedBytes : 0;
+  return static_cast<double>(Quotient(blocks, kMultiprocessors)) *
+         (static_cast<double>(parts) * part + exchange);
+}
 
-// The fastest tiling of this shape by EstimatedCycles.
 MatrixTiling TilingOf(const MatrixProduct& product) {
   MatrixTiling best;
   double best_cycles = 0;
-  const auto parts = static_cast<int>(Quotient(product.inner, kInner));
+  const int64_t parts = Quotient(product.inner, kInner);
   for (const int columns : {64, 128, 160}) {
     for (const int blocks : {1, 2, 4, 8}) {
       if (blocks > 1 && parts < 2 * blocks) continue;
-      const int64_t tiles = Quotient(product.rows, kRows) * Quotient(product.columns, columns);
-      const double cycles = EstimatedCycles(columns, tiles * blocks,
-                                            static_cast<int>(Quotient(parts, blocks)), blocks);
+      const double cycles = MatrixCycles(product, {columns, blocks});
       if (best.columns != 0 && cycles >= best_cycles) continue;
       best = {columns, blocks};
       best_cycles = cycles;
@@ -130,13 +145,12 @@ bool LaunchMatrix(cudaStream_t stream, const MatrixProduct& product, int blocks)
   const auto columns = static_cast<unsigned>(Quotient(product.columns, P::kColumns));
   LaunchClusters(stream, dim3(rows * static_cast<unsigned>(blocks), columns), kThreads,
                  kSharedBytes<P>, blocks, kernel, static_cast<int>(product.inner), blocks, a, b,
-                 product::TargetOf(product));
+                 product::TargetOf(product), blocks == 1 && IsShortTarget(product));
   return true;
 }
 
 template <class Number, bool kAcrossA, bool kAcrossB>
-bool LaunchWidth(cudaStream_t stream, const MatrixProduct& product) {
-  const MatrixTiling tiling = TilingOf(product);
+bool LaunchWidth(cudaStream_t stream, const MatrixProduct& product, const MatrixTiling& tiling) {
   const auto launch = [&]<int kColumns>() {
     using A = FactorShape<kInner, kAcrossA>;
     using B = FactorShape<kAcrossB && kColumns % 64 != 0 ? 32 : 64, kAcrossB>;
@@ -148,16 +162,10 @@ bool LaunchWidth(cudaStream_t stream, const MatrixProduct& product) {
 }
 
 template <class Number>
-bool LaunchForm(cudaStream_t stream, const MatrixProduct& product) {
-  if (product.a.lines_across) return LaunchWidth<Number, true, true>(stream, product);
-  if (product.b.lines_across) return LaunchWidth<Number, false, true>(stream, product);
-  return LaunchWidth<Number, false, false>(stream, product);
-}
-
-// The copy engine reads lines that begin at multiples of 16 bytes.
-bool CanBeMapped(const ProductFactor& factor, int64_t outer, int64_t inner) {
-  return (factor.lines_across ? outer : inner) % 8 == 0 &&
-         reinterpret_cast<uintptr_t>(factor.numbers.data) % 16 == 0;
+bool LaunchForm(cudaStream_t stream, const MatrixProduct& product, const MatrixTiling& tiling) {
+  if (product.a.lines_across) return LaunchWidth<Number, true, true>(stream, product, tiling);
+  if (product.b.lines_across) return LaunchWidth<Number, false, true>(stream, product, tiling);
+  return LaunchWidth<Number, false, false>(stream, product, tiling);
 }
 
 }  // namespace
@@ -170,8 +178,13 @@ bool LaunchWideMatrixProduct(cudaStream_t stream, const MatrixProduct& product, 
     return false;
   }
   if (std::min({product.rows, product.columns, product.inner}) < kFewest) return false;
-  return math == Math::kF16 ? wide::LaunchForm<F16>(stream, product)
-                            : wide::LaunchForm<BF16>(stream, product);
+  const wide::MatrixTiling tiling = wide::TilingOf(product);
+  if (tiling.columns == wide::kPairColumns && tiling.blocks == 1 &&
+      LaunchPairMatrixProduct(stream, product, math)) {
+    return true;
+  }
+  return math == Math::kF16 ? wide::LaunchForm<F16>(stream, product, tiling)
+                            : wide::LaunchForm<BF16>(stream, product, tiling);
 }
 
 }  // namespace thimble

@@ -172,7 +172,7 @@ __device__ void StoreClusterSums(const WeightGradient& g, int cluster_blocks, co
       HandOverSums<1>({numbers[i]}, target, index + i);
     }
   }
-  SyncCluster();  // until here others read this block's sums
+  SyncBeforeEnd();  // until here others read this block's sums
 }
 
 // Blocks: x over splits, clusters first; y over groups of output channels, z over groups of input

@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
   });
   SyncCluster();
   StoreTile<P>(c, grid, first_pixel, first_channel, slots, stored);
-  SyncCluster();  // until here others read this block's sums
+  SyncBeforeEnd();  // until here others read this block's sums
 #endif
 }
 

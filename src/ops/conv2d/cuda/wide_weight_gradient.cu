@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kLaunchBound, 2)
   });
   SyncCluster();
   StoreTile<P>(g, cluster_blocks, slots, target);
-  SyncCluster();  // until here others read this block's sums
+  SyncBeforeEnd();  // until here others read this block's sums
 #endif
 }
 

@@ -17,6 +17,8 @@ struct OptimizerSpec {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double epsilon = 1e-8;
+  // adam: the second moment of matrices is kept as means of rows and columns (ops/adam_update).
+  bool factored = false;
 };
 
 // The loss is multiplied by a scale, so that small gradients can be stored in 16 bits, and updates

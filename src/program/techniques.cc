@@ -1,6 +1,7 @@
 #include "thimble/program/techniques.h"
 
 #include "thimble/plan/pipeline.h"
+#include "thimble/program/factored_moment/factored_moment.h"
 #include "thimble/program/fold_norms/fold_norms.h"
 #include "thimble/program/fuse_conv_add/fuse_conv_add.h"
 #include "thimble/program/fuse_norm_relu/fuse_norm_relu.h"
@@ -25,6 +26,7 @@ std::vector<std::unique_ptr<const Technique>>& TechniqueTable() {
     table->push_back(MakeStore());
     table->push_back(MakeStochasticRounding());
     table->push_back(MakeErrorFeedback());
+    table->push_back(MakeSecondMoment());
     table->push_back(MakeUpdateInBackward());
     table->push_back(MakeSparseMethod());
     table->push_back(MakeSparseLayers());

@@ -12,7 +12,6 @@ namespace thimble {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 // A parameter with a gradient and all numbers that updates may read.
 class AdamTest : public testing::Test {
@@ -77,13 +76,75 @@ TEST_F(AdamTest, HasTheDefaultsOfPyTorch) {
   EXPECT_EQ(node.attributes.Float("epsilon"), 1e-8);
 }
 
-TEST_F(AdamTest, PartsCannotBeGathered) {
-  const UpdateSpec spec{.optimizer = {.name = "adam"}, .in_backward = true};
-  EXPECT_THAT(MakeAdam(spec)->WhyNotByParts(), HasSubstr("square of the whole gradient"));
+TEST_F(AdamTest, PartsAddToBothMoments) {
+  const UpdateSpec spec{.optimizer = {.name = "adam", .beta2 = 0.75},
+                        .in_backward = true,
+                        .stochastic_rounding = true};
+  EXPECT_EQ(MakeAdam(spec)->WhyNotByParts(), "");
   EXPECT_TRUE(ChooseGradientUse(spec, /*in_parts=*/false)->in_backward);
-  EXPECT_FALSE(ChooseGradientUse(spec, /*in_parts=*/true)->in_backward);
-  EXPECT_DEATH(static_cast<void>(MakeAdam(spec)->AppendGather(graph_, BuiltinOps(), of_, numbers_)),
-               "square of the whole gradient");
+  EXPECT_TRUE(ChooseGradientUse(spec, /*in_parts=*/true)->in_backward);
+  ASSERT_TRUE(MakeAdam(spec)->AppendGather(graph_, BuiltinOps(), of_, numbers_).ok());
+  const Node& node = graph_.nodes.back();
+  EXPECT_EQ(node.op, "adam_gather");
+  EXPECT_EQ(node.inputs[3], numbers_.seen);
+  EXPECT_EQ(node.inputs.back(), numbers_.gradient_factor);
+  EXPECT_EQ(node.attributes.Float("beta2"), 0.75);
+  EXPECT_EQ(node.attributes.Int("stream"), 5);
+  std::vector<std::string> carried;
+  for (const Carry& carry : graph_.carries) carried.push_back(graph_.value(carry.from).name);
+  EXPECT_THAT(carried, ElementsAre("adam_m.w", "adam_root.w"));
+  const auto verified = VerifyGraph(graph_, BuiltinOps());
+  EXPECT_TRUE(verified.ok()) << verified.error().message;
+}
+
+// Those of vectors and small matrices stay whole.
+TEST_F(AdamTest, FactoredMomentsOfLargeMatrices) {
+  const UpdateSpec spec{.optimizer = {.name = "adam", .factored = true}};
+  EXPECT_EQ(Updated(spec).op, "adam_update");
+  for (const auto& [shape, factored] :
+       {std::pair{Shape{16, 16}, true}, {Shape{15, 16}, false}, {Shape{40, 3, 3, 2}, true}}) {
+    const std::string name = "m" + ToString(shape);
+    of_.parameter = graph_.AddValue({name, shape, DType::kF32, Role::kParameter, {}, {}});
+    of_.gradient = graph_.AddValue({"d" + name, shape, DType::kF32, Role::kInput, {}, {}});
+    EXPECT_EQ(Updated(spec).op, factored ? "adam_factored_update" : "adam_update") << name;
+    const ValueId rows = graph_.Find("adam_rows." + name);
+    ASSERT_EQ(rows.valid(), factored);
+    if (!factored) continue;
+    EXPECT_EQ(graph_.value(rows).shape, Shape{shape[0]});
+    EXPECT_EQ(graph_.value(graph_.Find("adam_columns." + name)).shape,
+              Shape{shape.elements() / shape[0]});
+    EXPECT_FALSE(graph_.Find("adam_root." + name).valid());
+  }
+}
+
+TEST_F(AdamTest, FactoredMomentsByParts) {
+  const UpdateSpec spec{.optimizer = {.name = "adam", .factored = true}, .in_backward = true};
+  of_.parameter = graph_.AddValue({"m", {32, 32}, DType::kF32, Role::kParameter, {}, {}});
+  of_.gradient = graph_.AddValue({"dm", {32, 32}, DType::kF32, Role::kInput, {}, {}});
+  ASSERT_TRUE(MakeAdam(spec)->AppendGather(graph_, BuiltinOps(), of_, numbers_).ok());
+  EXPECT_EQ(graph_.nodes.back().op, "adam_factored_gather");
+  Graph update;
+  for (const auto& [name, dtype] :
+       {std::pair{"learning_rate", DType::kF32}, {"update", DType::kI32}}) {
+    (dtype == DType::kF32 ? numbers_.learning_rate : numbers_.update) =
+        update.AddValue({name, {1}, dtype, Role::kInput, {}, {}});
+  }
+  of_.parameter = update.AddValue({"m", {32, 32}, DType::kF32, Role::kParameter, {}, {}});
+  ASSERT_TRUE(MakeAdam(spec)->AppendApply(update, BuiltinOps(), of_, numbers_).ok());
+  EXPECT_EQ(update.nodes.back().op, "adam_factored_apply");
+  EXPECT_TRUE(VerifyGraph(update, BuiltinOps()).ok());
+}
+
+// The factor is in the moments already.
+TEST_F(AdamTest, AfterThePartsTheWeightFollowsTheMoments) {
+  const UpdateSpec spec{.optimizer = {.name = "adam", .weight_decay = 0.25}};
+  ASSERT_TRUE(MakeAdam(spec)->AppendApply(graph_, BuiltinOps(), of_, numbers_).ok());
+  const Node& node = graph_.nodes.back();
+  EXPECT_EQ(node.op, "adam_apply");
+  EXPECT_EQ(node.inputs.back(), numbers_.update);
+  EXPECT_EQ(node.attributes.Float("weight_decay"), 0.25);
+  ASSERT_EQ(graph_.carries.size(), 1U);
+  EXPECT_EQ(graph_.value(graph_.carries[0].from).name, "w");
 }
 
 // Nothing else asks for it here.

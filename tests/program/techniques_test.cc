@@ -39,7 +39,12 @@ TEST(Levers, AreComplete) {
 TEST(Levers, WhatIsWorthTryingIsTaken) {
   for (const Lever* lever : Levers()) {
     if (!lever->worth_trying) continue;
-    const std::vector<std::string> values = lever->worth_trying({lever->plain, 100});
+    std::vector<std::string> values;
+    for (const char* optimizer : {"sgd", "adam"}) {
+      const LeverSetting plain{.value = lever->plain, .batch = 100, .optimizer = optimizer};
+      const std::vector<std::string> of_optimizer = lever->worth_trying(plain);
+      values.insert(values.end(), of_optimizer.begin(), of_optimizer.end());
+    }
     EXPECT_FALSE(values.empty()) << lever->name;
     for (const std::string& value : values) {
       EXPECT_NE(value, lever->plain) << lever->name;

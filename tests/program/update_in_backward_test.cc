@@ -18,6 +18,8 @@ std::string Done(bool in_parts, UpdateSpec update) {
 TEST(UpdateInBackward, SaysWhatIsDoneWithGradients) {
   EXPECT_EQ(Done(false, {}), "parameters are updated in backward");
   EXPECT_EQ(Done(true, {}), "parts add their gradients to the momentum");
+  EXPECT_EQ(Done(true, {.optimizer = {.name = "adam"}}),
+            "parts add their gradients to the moments");
   EXPECT_THAT(Done(true, {.loss_scale = {.initial = 8}}), HasSubstr("not finite are dropped"));
 }
 
@@ -35,6 +37,9 @@ TEST(UpdateInBackward, ItsClassDependsOnPartsAndScaling) {
   EXPECT_EQ(exactness(Graph(), {.value = "false", .in_parts = true}), "same-bits");
   EXPECT_EQ(exactness(Graph(), {.value = "true"}), "same-bits");
   EXPECT_EQ(exactness(Graph(), {.value = "true", .in_parts = true}), "equal");
+  EXPECT_EQ(exactness(Graph(), {.value = "true", .optimizer = "adam"}), "same-bits");
+  EXPECT_THAT(exactness(Graph(), {.value = "true", .in_parts = true, .optimizer = "adam"}),
+              HasSubstr("lossy: the second moment"));
   EXPECT_THAT(exactness(Graph(), {.value = "true", .drops_gradients = true}), HasSubstr("lossy"));
 }
 

@@ -17,21 +17,51 @@
 // become 0 beside a first moment that does not, and the weight would take a step of
 // learning_rate / epsilon. So m is cut off at this bound in the step; without rounding this changes
 // nothing.
+//
+// Parts of a batch can do this one after the other, without an array for the sum of their gradients
+// g_1, g_2, ...: adam_gather for each part, then adam_apply.
+//   first part:  m = beta1 * m + (1 - beta1) * g_1;  v = beta2 * v + (1 - beta2) * g_1^2
+//   other parts: m = m + (1 - beta1) * g_i;          v = v + (1 - beta2) * g_i^2
+// The sum of squares stands for the square of the sum: with one part it is the same update, with n
+// parts v is from 1 / n of that of adam_update, if all gradients are equal, to any multiple of it.
+// The bound then also limits the steps of gradients that agree to those that Adam could take.
 #include "thimble/ops/adam_update/adam_update.h"
 
-#include "thimble/graph/op_def.h"
+#include "thimble/ops/adam_update/adam_ops.h"
 #include "thimble/ops/shape_rules.h"
 
 namespace thimble {
 namespace {
 
+template <class T>
+T FactorOf(const ReferenceCall<T>& call, const AdamInputs& inputs) {
+  return call.op.inputs.size() > inputs.factor ? call.In(inputs.factor)[0] : T(1);
+}
+
+// `kept` is the share of the old second moment that remains.
+template <class T>
+T NextRoot(T kept, T root, const AdamFactors& factors, T gradient) {
+  using std::sqrt;
+  return sqrt(kept * root * root + T(factors.new_share2) * gradient * gradient);
+}
+
+template <class T>
+T NextWeight(const AdamFactors& factors, T weight, T moment, T root) {
+  const T bound = T(factors.bound_slope) * root + T(factors.bound_offset);
+  T step = moment;
+  if (RealPart(step) > RealPart(bound)) step = bound;
+  if (RealPart(step) < -RealPart(bound)) step = -bound;
+  step *= T(factors.rate) / (root * T(factors.root_scale) + T(factors.epsilon));
+  return weight - (step + T(factors.decay) * weight);
+}
+
 struct AdamUpdateReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
-    const bool has_factor = call.op.inputs.size() > kAdamFactor;
-    const T factor = has_factor ? call.In(kAdamFactor)[0] : T(1);
-    const AdamFactors factors(AdamSpecOf(call.op.attributes), RealPart(call.In(kAdamRate)[0]),
-                              call.template InAs<int32_t>(kAdamUpdate)[0]);
+    constexpr AdamInputs kInputs = kAdamUpdateInputs;
+    const T factor = FactorOf(call, kInputs);
+    const AdamFactors factors(AdamSpecOf(call.op.attributes), RealPart(call.In(kInputs.rate)[0]),
+                              call.template InAs<int32_t>(kInputs.update)[0]);
     for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
       if (factor == T(0)) {
         call.Out(0)[i] = call.In(0)[i];
@@ -47,22 +77,64 @@ struct AdamUpdateReference {
   template <class T>
   static void RunElement(const ReferenceCall<T>& call, const AdamFactors& factors, int64_t i,
                          T gradient) {
-    using std::sqrt;
     const T weight = call.In(0)[i];
-    const T root = call.In(3)[i];
     const T next_m = T(factors.beta1) * call.In(2)[i] + T(factors.new_share1) * gradient;
-    const T next_root =
-        sqrt(T(factors.beta2) * root * root + T(factors.new_share2) * gradient * gradient);
-    const T bound = T(factors.bound_slope) * next_root + T(factors.bound_offset);
-    T step = next_m;
-    if (RealPart(step) > RealPart(bound)) step = bound;
-    if (RealPart(step) < -RealPart(bound)) step = -bound;
-    step *= T(factors.rate) / (next_root * T(factors.root_scale) + T(factors.epsilon));
-    call.Out(0)[i] = weight - (step + T(factors.decay) * weight);
+    const T next_root = NextRoot(T(factors.beta2), call.In(3)[i], factors, gradient);
+    call.Out(0)[i] = NextWeight(factors, weight, next_m, next_root);
     call.Out(1)[i] = next_m;
     call.Out(2)[i] = next_root;
   }
 };
+
+struct AdamGatherReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    constexpr AdamInputs kInputs = kAdamGatherInputs;
+    const T factor = FactorOf(call, kInputs);
+    const AdamFactors factors(AdamGatherSpecOf(call.op.attributes), 0,
+                              call.template InAs<int32_t>(kInputs.update)[0]);
+    const bool first = call.template InAs<int32_t>(kInputs.seen)[0] == 0;
+    const T kept1 = first ? T(factors.beta1) : T(1);
+    const T kept2 = first ? T(factors.beta2) : T(1);
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      const T gradient = factor == T(0) ? T(0) : factor * call.In(0)[i];
+      const bool stays = factor == T(0) && !first;
+      call.Out(0)[i] = kept1 * call.In(1)[i] + T(factors.new_share1) * gradient;
+      call.Out(1)[i] = stays ? call.In(2)[i] : NextRoot(kept2, call.In(2)[i], factors, gradient);
+    }
+  }
+};
+
+struct AdamApplyReference {
+  template <class T>
+  static void Run(const ReferenceCall<T>& call) {
+    constexpr AdamInputs kInputs = kAdamApplyInputs;
+    const AdamFactors factors(AdamSpecOf(call.op.attributes), RealPart(call.In(kInputs.rate)[0]),
+                              call.template InAs<int32_t>(kInputs.update)[0]);
+    for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
+      call.Out(0)[i] = NextWeight(factors, call.In(0)[i], call.In(1)[i], call.In(2)[i]);
+    }
+  }
+};
+
+// Arrays of one shape, then single numbers; `num_outputs` outputs like the arrays. `names` are
+// those of the inputs.
+ShapeFunction AdamShapes(const AdamInputs& where, size_t num_outputs,
+                         const std::vector<std::string_view>& names) {
+  return [=](const OpCall& call) -> Result<std::vector<Shape>> {
+    for (size_t i = 1; i < call.inputs.size(); ++i) {
+      const Shape expected = i < where.arrays ? call.inputs[0] : Shape{1};
+      THIMBLE_TRY(RequireShape(names[i], call.inputs[i], expected));
+    }
+    const bool gathers = where.rate == kNoAdamInput;
+    THIMBLE_TRY(
+        CheckAdamSpec(gathers ? AdamGatherSpecOf(call.attributes) : AdamSpecOf(call.attributes)));
+    THIMBLE_TRY(CheckRounding(call.attributes, /*has_update=*/true));
+    return std::vector<Shape>(num_outputs, call.inputs[0]);
+  };
+}
+
+}  // namespace
 
 Result<void> CheckAdamSpec(const AdamSpec& spec) {
   for (const auto& [name, beta] : {std::pair{"beta1", spec.beta1}, {"beta2", spec.beta2}}) {
@@ -73,21 +145,10 @@ Result<void> CheckAdamSpec(const AdamSpec& spec) {
   return BadInput(fmt::format("epsilon is {}, expected above 0", spec.epsilon));
 }
 
-// Arrays of one shape, then single numbers.
-Result<std::vector<Shape>> AdamShapes(const OpCall& call) {
-  constexpr std::string_view kNames[] = {"weight",         "gradient",      "first_moment",
-                                         "second_root",    "learning_rate", "update",
-                                         "gradient_factor"};
-  for (size_t i = 1; i < call.inputs.size(); ++i) {
-    const Shape expected = i < kAdamArrays ? call.inputs[0] : Shape{1};
-    THIMBLE_TRY(RequireShape(kNames[i], call.inputs[i], expected));
-  }
-  THIMBLE_TRY(CheckAdamSpec(AdamSpecOf(call.attributes)));
-  THIMBLE_TRY(CheckRounding(call.attributes, /*has_update=*/true));
-  return std::vector<Shape>(3, call.inputs[0]);
+OpDef& AddAdamAttributes(OpDef& op) {
+  op.Attribute("beta1", 0.9).Attribute("beta2", 0.999);
+  return AddRoundingAttributes(op).NoGradient("updates are not differentiated");
 }
-
-}  // namespace
 
 OpDef Make_adam_update() {
   OpDef op("adam_update");
@@ -101,12 +162,11 @@ OpDef Make_adam_update() {
       .Output("next_weight")
       .StateOutput("next_first_moment")
       .StateOutput("next_second_root")
-      .Attribute("beta1", 0.9)
-      .Attribute("beta2", 0.999)
       .Attribute("epsilon", 1e-8)
       .Attribute("weight_decay", 0.0)
-      .ShapeRule(AdamShapes)
-      .NoGradient("updates are not differentiated")
+      .ShapeRule(AdamShapes(kAdamUpdateInputs, 3,
+                            {"weight", "gradient", "first_moment", "second_root", "learning_rate",
+                             "update", "gradient_factor"}))
       .OutputMayReuse("next_weight", "weight")
       .OutputMayReuse("next_first_moment", "first_moment")
       .OutputMayReuse("next_second_root", "second_root")
@@ -115,7 +175,51 @@ OpDef Make_adam_update() {
       .CpuKernel<AdamUpdateCpu>("AdamUpdateCpu")
       .CudaKernel<AdamUpdateCuda>("AdamUpdateCuda")
       .Reference<AdamUpdateReference>();
-  return AddRoundingAttributes(op);
+  return AddAdamAttributes(op);
+}
+
+OpDef Make_adam_gather() {
+  OpDef op("adam_gather");
+  op.Input("gradient")
+      .StateInput("first_moment")
+      .StateInput("second_root")
+      .Input("seen", DType::kI32)  // samples in earlier parts
+      .Input("update", DType::kI32)
+      .OptionalInput("gradient_factor", DType::kF32)
+      .StateOutput("next_first_moment")
+      .StateOutput("next_second_root")
+      .ShapeRule(AdamShapes(
+          kAdamGatherInputs, 2,
+          {"gradient", "first_moment", "second_root", "seen", "update", "gradient_factor"}))
+      .OutputMayReuse("next_first_moment", "first_moment")
+      .OutputMayReuse("next_second_root", "second_root")
+      // Scaling 1, first moment 3, second moment 5 and its root.
+      .Flops(PerOutputElement(10))
+      .CpuKernel<AdamGatherCpu>("AdamGatherCpu")
+      .CudaKernel<AdamGatherCuda>("AdamGatherCuda")
+      .Reference<AdamGatherReference>();
+  return AddAdamAttributes(op);
+}
+
+OpDef Make_adam_apply() {
+  OpDef op("adam_apply");
+  op.Input("weight")
+      .StateInput("first_moment")
+      .StateInput("second_root")
+      .Input("learning_rate", DType::kF32)
+      .Input("update", DType::kI32)
+      .Output("next_weight")
+      .Attribute("epsilon", 1e-8)
+      .Attribute("weight_decay", 0.0)
+      .ShapeRule(AdamShapes(kAdamApplyInputs, 1,
+                            {"weight", "first_moment", "second_root", "learning_rate", "update"}))
+      .OutputMayReuse("next_weight", "weight")
+      // Bound 3, step 4, weight 3.
+      .Flops(PerOutputElement(10))
+      .CpuKernel<AdamApplyCpu>("AdamApplyCpu")
+      .CudaKernel<AdamApplyCuda>("AdamApplyCuda")
+      .Reference<AdamApplyReference>();
+  return AddAdamAttributes(op);
 }
 
 }  // namespace thimble

@@ -1,4 +1,5 @@
-// The kernels of adam_update: one pass, limited by memory bandwidth.
+// The kernels of adam_update, and of adam_gather and adam_apply, which divide it between the parts
+// of a batch: one pass each, limited by memory bandwidth.
 #pragma once
 
 #include <cmath>
@@ -10,11 +11,18 @@
 
 namespace thimble {
 
-// The inputs of adam_update.
-inline constexpr size_t kAdamArrays = 4;  // weight, gradient, first_moment, second_root
-inline constexpr size_t kAdamRate = 4;
-inline constexpr size_t kAdamUpdate = 5;
-inline constexpr size_t kAdamFactor = 6;  // optional
+// Where an op has its inputs: first the arrays, then single numbers.
+inline constexpr size_t kNoAdamInput = ~size_t{0};
+struct AdamInputs {
+  size_t arrays;
+  size_t rate;    // learning rate
+  size_t seen;    // samples in earlier parts
+  size_t update;  // number of the update
+  size_t factor;  // of the gradient, optional
+};
+inline constexpr AdamInputs kAdamUpdateInputs{4, 4, kNoAdamInput, 5, 6};
+inline constexpr AdamInputs kAdamGatherInputs{3, kNoAdamInput, 3, 4, 5};
+inline constexpr AdamInputs kAdamApplyInputs{3, 3, kNoAdamInput, 4, kNoAdamInput};
 
 struct AdamSpec {
   double beta1;
@@ -25,6 +33,10 @@ struct AdamSpec {
 inline AdamSpec AdamSpecOf(const Attributes& attributes) {
   return {attributes.Float("beta1"), attributes.Float("beta2"), attributes.Float("epsilon"),
           attributes.Float("weight_decay")};
+}
+// Of adam_gather, which changes no weights.
+inline AdamSpec AdamGatherSpecOf(const Attributes& attributes) {
+  return {attributes.Float("beta1"), attributes.Float("beta2"), /*epsilon=*/1, /*weight_decay=*/0};
 }
 
 // The factors of one update, computed in doubles: 1 - beta2 and the corrections of the first
@@ -66,9 +78,27 @@ struct AdamUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
 };
+struct AdamGatherCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
+struct AdamApplyCpu {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+};
 
 // Updates of many tensors are one launch.
 struct AdamUpdateCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+  static void RunGroup(std::span<const KernelCall> calls);
+};
+struct AdamGatherCuda {
+  static constexpr bool kTakesShortNumbers = true;
+  static void Run(const KernelCall& call);
+  static void RunGroup(std::span<const KernelCall> calls);
+};
+struct AdamApplyCuda {
   static constexpr bool kTakesShortNumbers = true;
   static void Run(const KernelCall& call);
   static void RunGroup(std::span<const KernelCall> calls);

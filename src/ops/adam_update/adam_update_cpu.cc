@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "thimble/device/cpu/simd_loops-inl.h"
+#include "thimble/ops/adam_update/adam_elements-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace thimble {
@@ -17,36 +18,44 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// One of the factors for all lanes.
-template <class Tag>
-HWY_INLINE hn::Vec<Tag> Factor(Tag tag, double factor) {
-  return hn::Set(tag, static_cast<float>(factor));
-}
-
 // Inputs and outputs are in the order of the op. The next arrays may be the old ones.
 void AdamUpdate(const AdamFactors& factors, float gradient_factor, const NumberPiece& piece) {
   ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
     const auto weight = hn::LoadU(tag, piece.in[0] + i);
     const auto gradient = hn::Mul(hn::Set(tag, gradient_factor), hn::LoadU(tag, piece.in[1] + i));
-    const auto root = hn::LoadU(tag, piece.in[3] + i);
-    const auto moment = hn::MulAdd(Factor(tag, factors.beta1), hn::LoadU(tag, piece.in[2] + i),
-                                   hn::Mul(Factor(tag, factors.new_share1), gradient));
-    const auto squares =
-        hn::MulAdd(Factor(tag, factors.beta2), hn::Mul(root, root),
-                   hn::Mul(Factor(tag, factors.new_share2), hn::Mul(gradient, gradient)));
-    const auto next_root = hn::Sqrt(squares);
-    const auto bound =
-        hn::MulAdd(Factor(tag, factors.bound_slope), next_root, Factor(tag, factors.bound_offset));
-    const auto numerator =
-        hn::Mul(Factor(tag, factors.rate), hn::Max(hn::Min(moment, bound), hn::Neg(bound)));
-    // NaN stays, whatever Min and Max make of it: it is in the root too.
-    const auto step = hn::Div(numerator, hn::MulAdd(next_root, Factor(tag, factors.root_scale),
-                                                    Factor(tag, factors.epsilon)));
-    // The decay of one update may be less than half a unit of the weight: it is not rounded alone.
-    const auto change = hn::MulAdd(Factor(tag, factors.decay), weight, step);
-    hn::StoreU(hn::Sub(weight, change), tag, piece.out[0] + i);
+    const auto moment =
+        NextMoment(tag, factors.beta1, factors, hn::LoadU(tag, piece.in[2] + i), gradient);
+    const auto root =
+        NextRoot(tag, factors.beta2, factors, hn::LoadU(tag, piece.in[3] + i), gradient);
+    hn::StoreU(NextWeight(tag, factors, weight, moment, root), tag, piece.out[0] + i);
     hn::StoreU(moment, tag, piece.out[1] + i);
-    hn::StoreU(next_root, tag, piece.out[2] + i);
+    hn::StoreU(root, tag, piece.out[2] + i);
+  });
+}
+
+// With a factor of 0 the gradient is not used, whatever it is.
+void AdamGather(const AdamFactors& factors, bool first, float gradient_factor,
+                const NumberPiece& piece) {
+  const double kept1 = first ? factors.beta1 : 1;
+  const double kept2 = first ? factors.beta2 : 1;
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    auto gradient = hn::Zero(tag);
+    if (gradient_factor != 0) {
+      gradient = hn::Mul(hn::Set(tag, gradient_factor), hn::LoadU(tag, piece.in[0] + i));
+    }
+    const auto moment = hn::LoadU(tag, piece.in[1] + i);
+    const auto root = hn::LoadU(tag, piece.in[2] + i);
+    hn::StoreU(NextMoment(tag, kept1, factors, moment, gradient), tag, piece.out[0] + i);
+    hn::StoreU(NextRoot(tag, kept2, factors, root, gradient), tag, piece.out[1] + i);
+  });
+}
+
+void AdamApply(const AdamFactors& factors, const NumberPiece& piece) {
+  ForEachVector(piece.count, [&](auto tag, size_t i) HWY_ATTR {
+    const auto weight = hn::LoadU(tag, piece.in[0] + i);
+    const auto moment = hn::LoadU(tag, piece.in[1] + i);
+    const auto root = hn::LoadU(tag, piece.in[2] + i);
+    hn::StoreU(NextWeight(tag, factors, weight, moment, root), tag, piece.out[0] + i);
   });
 }
 
@@ -59,27 +68,67 @@ HWY_AFTER_NAMESPACE();
 namespace thimble {
 
 HWY_EXPORT(AdamUpdate);
+HWY_EXPORT(AdamGather);
+HWY_EXPORT(AdamApply);
+
+namespace {
+
+float FactorOf(const KernelCall& call, const AdamInputs& inputs) {
+  return call.inputs.size() > inputs.factor ? call.In<float>(inputs.factor)[0] : 1.0F;
+}
+
+AdamFactors FactorsOf(const KernelCall& call, const AdamInputs& inputs) {
+  const int32_t update = call.In<int32_t>(inputs.update)[0];
+  if (inputs.rate == kNoAdamInput) return {AdamGatherSpecOf(call.attributes), 0, update};
+  return {AdamSpecOf(call.attributes), call.In<float>(inputs.rate)[0], update};
+}
+
+// Calls body for pieces of the arrays and rounds the results.
+void ForEachPiece(const KernelCall& call, const AdamInputs& inputs, uint32_t occasion,
+                  FunctionRef<void(const NumberPiece&)> body) {
+  NumberRounding rounding;
+  RoundingDraw draw = DrawOf(call.attributes);
+  if (RoundsAtRandom(call.attributes)) {
+    draw.update = static_cast<uint32_t>(call.In<int32_t>(inputs.update)[0]);
+    draw.occasion = occasion;
+    rounding.draw = &draw;
+  }
+  ParallelNumbers(call.pool, call.inputs.first(inputs.arrays), call.outputs, rounding, body);
+}
+
+}  // namespace
 
 void AdamUpdateCpu::Run(const KernelCall& call) {
-  const bool has_factor = call.inputs.size() > kAdamFactor;
-  const float gradient_factor = has_factor ? call.In<float>(kAdamFactor)[0] : 1.0F;
+  const float gradient_factor = FactorOf(call, kAdamUpdateInputs);
   if (gradient_factor == 0) {
     CopyNumbers(call.pool, call.inputs[0], call.outputs[0]);
     CopyNumbers(call.pool, call.inputs[2], call.outputs[1]);
     return CopyNumbers(call.pool, call.inputs[3], call.outputs[2]);
   }
-  const int32_t update = call.In<int32_t>(kAdamUpdate)[0];
-  const AdamFactors factors(AdamSpecOf(call.attributes), call.In<float>(kAdamRate)[0], update);
-  NumberRounding rounding;
-  RoundingDraw draw = DrawOf(call.attributes);
-  if (RoundsAtRandom(call.attributes)) {
-    draw.update = static_cast<uint32_t>(update);
-    rounding.draw = &draw;
+  const AdamFactors factors = FactorsOf(call, kAdamUpdateInputs);
+  ForEachPiece(call, kAdamUpdateInputs, 0, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(AdamUpdate)(factors, gradient_factor, piece);
+  });
+}
+
+void AdamGatherCpu::Run(const KernelCall& call) {
+  const float gradient_factor = FactorOf(call, kAdamGatherInputs);
+  const auto seen = static_cast<uint32_t>(call.In<int32_t>(kAdamGatherInputs.seen)[0]);
+  if (gradient_factor == 0 && seen != 0) {
+    CopyNumbers(call.pool, call.inputs[1], call.outputs[0]);
+    return CopyNumbers(call.pool, call.inputs[2], call.outputs[1]);
   }
-  ParallelNumbers(call.pool, call.inputs.first(kAdamArrays), call.outputs, rounding,
-                  [&](const NumberPiece& piece) {
-                    HWY_DYNAMIC_DISPATCH(AdamUpdate)(factors, gradient_factor, piece);
-                  });
+  const AdamFactors factors = FactorsOf(call, kAdamGatherInputs);
+  ForEachPiece(call, kAdamGatherInputs, seen + 1, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(AdamGather)(factors, seen == 0, gradient_factor, piece);
+  });
+}
+
+void AdamApplyCpu::Run(const KernelCall& call) {
+  const AdamFactors factors = FactorsOf(call, kAdamApplyInputs);
+  ForEachPiece(call, kAdamApplyInputs, 0, [&](const NumberPiece& piece) {
+    HWY_DYNAMIC_DISPATCH(AdamApply)(factors, piece);
+  });
 }
 
 }  // namespace thimble

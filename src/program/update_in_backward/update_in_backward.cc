@@ -13,6 +13,10 @@ std::string ExactnessInBackward(const Graph& /*forward*/, const LeverSetting& se
     return fmt::format("{}: gradients that are not finite are dropped layer by layer",
                        Name(Exactness::kLossy));
   }
+  if (setting.in_parts && setting.optimizer == "adam") {
+    return fmt::format("{}: the second moment adds up the squares of the parts' gradients",
+                       Name(Exactness::kLossy));
+  }
   return std::string(Name(setting.in_parts ? Exactness::kEqual : Exactness::kSameBits));
 }
 
@@ -49,8 +53,11 @@ class UpdateInBackward final : public Technique {
     if (!use.in_backward) {
       return fmt::format("not done, an array of gradients is kept: {}", use.why_not);
     }
-    std::string done = in_parts ? "parts add their gradients to the momentum"
-                                : "parameters are updated in backward";
+    std::string done = "parameters are updated in backward";
+    if (in_parts) {
+      const bool is_adam = update.optimizer.name == "adam";
+      done = fmt::format("parts add their gradients to the {}", is_adam ? "moments" : "momentum");
+    }
     if (update.checks_gradients()) done += "; gradients that are not finite are dropped";
     return done;
   }

@@ -21,8 +21,9 @@ MadeBatch::MadeBatch(const TrainingProgram& program, Executor& executor, size_t 
   MakeFields(program);
   Make<int32_t>(kSamplesInput, [](size_t i) { return static_cast<int32_t>(i); });
   Make<int32_t>(kEpochInput, [](size_t) { return int32_t{1}; });
-  // Small, so that weights stay finite however many steps are run.
-  Make<float>(kLearningRateInput, [](size_t) { return 0.01F; });
+  // So small that weights stay near their first values however many steps are run: when a network
+  // saturates, its gradients become subnormal numbers, with which processors calculate slowly.
+  Make<float>(kLearningRateInput, [](size_t) { return 1e-6F; });
   const double counted =
       program.task->loss_is_sum() ? static_cast<double>(std::max<int64_t>(1, program.batch)) : 1;
   Make<float>(kLossWeightInput, [&](size_t) { return static_cast<float>(1 / counted); });

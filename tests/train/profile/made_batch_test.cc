@@ -34,7 +34,7 @@ TEST(MadeBatch, FillsEveryInput) {
   EXPECT_THAT(Read<int32_t>(run, kLabelsInput), testing::ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Read<int32_t>(run, kSamplesInput), testing::ElementsAre(0, 1, 2, 3));
   EXPECT_THAT(Read<int32_t>(run, kEpochInput), testing::ElementsAre(1));
-  EXPECT_THAT(Read<float>(run, kLearningRateInput), testing::ElementsAre(0.01F));
+  EXPECT_THAT(Read<float>(run, kLearningRateInput), testing::ElementsAre(1e-6F));
 }
 
 TEST(MadeBatch, FillsWhatDropoutDrawsFrom) {

@@ -15,11 +15,13 @@ namespace thimble {
 namespace {
 
 constexpr std::string_view kHelp =
-    R"(thimble_step_bench [--seconds S] [--ops] [--serve] [any option of `thimble train`]
+    R"(thimble_step_bench [--seconds S] [--ops] [--shapes] [--serve] [any option of `thimble train`]
 Times training steps on generated images; prints one line of JSON with the median step.
   --seconds S  measure for about this long (10), at least 3 steps, on a GPU 60
   --steps N    measure exactly this many steps instead
   --ops        also print a table: time per op and the machine's limit
+  --shapes     also print a table: time of a step for each shape of batches (with --data), and of all
+               shapes in turn
   --serve      measure once per line of standard input until it ends; a number in the line replaces
                --seconds. This allows timing two programs alternately.
   --model, --batch, --device, --math, --threads (2), --scratch, --simd, --nesterov, ...: see
@@ -30,6 +32,7 @@ struct StepBenchOptions {
   TrainConfig config = BenchDefaults();
   double seconds = 10;
   bool ops = false;
+  bool shapes = false;
   bool serve = false;
   bool help = false;
 };
@@ -51,6 +54,8 @@ Result<StepBenchOptions> ParseArguments(const std::vector<std::string>& argument
       options.help = true;
     } else if (arguments[i] == "--ops") {
       options.ops = true;
+    } else if (arguments[i] == "--shapes") {
+      options.shapes = true;
     } else if (arguments[i] == "--serve") {
       options.serve = true;
     } else if (arguments[i] == "--seconds") {
@@ -64,7 +69,8 @@ Result<StepBenchOptions> ParseArguments(const std::vector<std::string>& argument
 }
 
 Result<void> Bench(const StepBenchOptions& options) {
-  THIMBLE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::Create(options.config));
+  const BenchBatches batches = options.shapes ? BenchBatches::kAllShapes : BenchBatches::kFull;
+  THIMBLE_ASSIGN_OR_RETURN(StepTimer timer, StepTimer::Create(options.config, batches));
   MachinePeaks peaks;
   if (options.ops) {
     THIMBLE_ASSIGN_OR_RETURN(peaks, timer.MeasurePeaks());
@@ -81,6 +87,10 @@ Result<void> Bench(const StepBenchOptions& options) {
     if (options.ops) {
       timer.MeasureOps();
       std::cout << timer.OpTable(peaks) << std::flush;
+    }
+    if (options.shapes) {
+      THIMBLE_ASSIGN_OR_RETURN(const std::string table, timer.ShapeTable());
+      std::cout << table << std::flush;
     }
   } while (options.serve);
   return {};

@@ -91,8 +91,8 @@ std::vector<std::string> Cells(const OpRow& row, double all_seconds) {
 
 }  // namespace
 
-Result<StepTimer> StepTimer::Create(const TrainConfig& config) {
-  THIMBLE_ASSIGN_OR_RETURN(TrainingProgram program, PlanForBench(config));
+Result<StepTimer> StepTimer::Create(const TrainConfig& config, BenchBatches batches) {
+  THIMBLE_ASSIGN_OR_RETURN(TrainingProgram program, PlanForBench(config, batches));
   THIMBLE_ASSIGN_OR_RETURN(auto executor, Executor::Create(program.program, BuiltinOps()));
   return StepTimer(config, std::move(program), std::move(executor));
 }
@@ -166,6 +166,40 @@ void StepTimer::MeasureOps() {
     Enqueue(kStepsAhead);
     RunTimedStep();
   }
+}
+
+double StepTimer::RunInTurn(std::span<const MadeStep> steps, size_t rounds) {
+  executor_->device().Synchronize();
+  const auto begin = Clock::now();
+  for (size_t round = 0; round < rounds; ++round) {
+    for (const MadeStep& step : steps) step.Run();
+  }
+  executor_->device().Synchronize();
+  return SecondsSince(begin);
+}
+
+Result<std::string> StepTimer::ShapeTable() {
+  if (program_.in_parts()) return BadInput("--shapes: only without --microbatch");
+  const size_t rounds = steps_per_group();
+  std::vector<MadeStep> steps;
+  TextTable table({"plan", "ms"});
+  const auto add_row = [&](const std::string& name, double seconds) {
+    table.AddRow({name, fmt::format("{:.3f}", seconds * 1e3)});
+  };
+  double sum = 0;
+  for (const auto& [shape, plan] : program_.train_plans) {
+    steps.emplace_back(program_, *executor_, shape);
+    const std::span<const MadeStep> last(&steps.back(), 1);
+    RunInTurn(last, 2);  // audited, recorded
+    const double seconds = RunInTurn(last, rounds) / static_cast<double>(rounds);
+    sum += seconds;
+    add_row(program_.program.names[plan], seconds);
+  }
+  const auto num_shapes = static_cast<double>(steps.size());
+  const double in_turn = RunInTurn(steps, rounds) / static_cast<double>(rounds) / num_shapes;
+  add_row("mean", sum / num_shapes);
+  add_row("all in turn", in_turn);
+  return table.ToString();
 }
 
 void StepTimer::ForgetOps() {

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "bench/machine_peaks.h"
+#include "bench/train_flags.h"
 #include "thimble/base/result.h"
 #include "thimble/exec/executor.h"
 #include "thimble/train/options/config.h"
@@ -21,7 +23,8 @@ namespace thimble {
 class StepTimer {
  public:
   // Plans, maps the arena and warms up.
-  static Result<StepTimer> Create(const TrainConfig& config);
+  static Result<StepTimer> Create(const TrainConfig& config,
+                                  BenchBatches batches = BenchBatches::kFull);
 
   // Runs steps for about `seconds`, at least kMinGroups groups; exactly config.steps if that is
   // above 0.
@@ -36,6 +39,10 @@ class StepTimer {
   // Time per op, longest first, and the machine's limits. Requires MeasureOps.
   std::string OpTable(const MachinePeaks& peaks) const;
 
+  // Time of a step for each shape of batches that was planned, and of all shapes in turn, as in
+  // training. kBadInput if batches are split.
+  Result<std::string> ShapeTable();
+
   // The peaks of the device that the steps run on.
   Result<MachinePeaks> MeasurePeaks();
 
@@ -47,6 +54,8 @@ class StepTimer {
   void ForgetOps();
   // Both return the seconds taken.
   double RunGroup(size_t steps);
+  // Seconds of so many rounds of these steps, one after the other.
+  double RunInTurn(std::span<const MadeStep> steps, size_t rounds);
   double RunTimedStep();
   std::string Limits(const MachinePeaks& peaks) const;
 

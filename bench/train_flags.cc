@@ -21,12 +21,13 @@ Result<void> ReadTrainFlag(const std::vector<std::string>& arguments, size_t* in
   return option->set(config, arguments[++*index]);
 }
 
-Result<TrainingProgram> PlanForBench(const TrainConfig& config) {
+Result<TrainingProgram> PlanForBench(const TrainConfig& config, BenchBatches batches) {
   THIMBLE_TRY(CheckConfig(config));
   THIMBLE_TRY(PinSimdTarget(config.simd));
   THIMBLE_ASSIGN_OR_RETURN(const TaskPtr task, DescribeTask(config));
+  const TaskPtr planned = batches == BenchBatches::kFull ? task->InFullBatches() : task;
   THIMBLE_ASSIGN_OR_RETURN(TrainingProgram program,
-                           MakeTrainingProgram(config, task->InFullBatches(), BuiltinOps()));
+                           MakeTrainingProgram(config, planned, BuiltinOps()));
   THIMBLE_TRY(CheckBudget(program.program, config.budget_bytes));
   return program;
 }

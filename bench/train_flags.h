@@ -18,7 +18,11 @@ TrainConfig BenchDefaults();
 Result<void> ReadTrainFlag(const std::vector<std::string>& arguments, size_t* index,
                            TrainConfig& config);
 
-// Checks the values, pins the SIMD target and plans the training of full batches.
-Result<TrainingProgram> PlanForBench(const TrainConfig& config);
+// The batches that are planned: the full one only, or those of all shapes.
+enum class BenchBatches { kFull, kAllShapes };
+
+// Checks the values, pins the SIMD target and plans the training.
+Result<TrainingProgram> PlanForBench(const TrainConfig& config,
+                                     BenchBatches batches = BenchBatches::kFull);
 
 }  // namespace thimble

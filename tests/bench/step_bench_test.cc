@@ -41,6 +41,24 @@ TEST(StepBench, ListsOpsBesideTheirLimits) {
   }
 }
 
+TEST(StepBench, TimesEveryShapeOfBatches) {
+  const auto run = [](std::vector<std::string> more) {
+    std::vector<std::string> arguments = {
+        "--model", "dynamicconv-tiny", "--data", "numbers:30,5", "--batch", "100", "--optimizer",
+        "adam",    "--steps",          "1",      "--shapes"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return RunStepBench(arguments);
+  };
+  const auto result = run({});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* text : {"train ", "mean ", "all in turn "}) {
+    EXPECT_THAT(result.out, HasSubstr(text));
+  }
+  const auto in_parts = run({"--microbatch", "50"});
+  EXPECT_EQ(in_parts.exit_code, 2);
+  EXPECT_THAT(in_parts.err, HasSubstr("only without --microbatch"));
+}
+
 TEST(CudaStepBench, TimesAsManyStepsAsItWasTold) {
   THIMBLE_CUDA_OR_SKIP();
   const auto result =

@@ -301,7 +301,8 @@ std::vector<std::vector<float>> AfterAdamUpdate(DeviceKind device, const AdamTyp
   std::vector<Attributes> attributes;
   for (size_t i = 0; i < sizes.size(); ++i) {
     inputs.push_back({});
-    for (size_t k = 0; k < kAdamUpdateInputs.arrays; ++k) inputs[i].push_back(view(arrays[kAdamUpdateInputs.arrays * i + k]));
+    for (size_t k = 0; k < kAdamUpdateInputs.arrays; ++k)
+      inputs[i].push_back(view(arrays[kAdamUpdateInputs.arrays * i + k]));
     outputs.push_back({inputs[i][0], inputs[i][2], inputs[i][3]});
     inputs[i].push_back(view(rate));
     inputs[i].push_back(view(update));

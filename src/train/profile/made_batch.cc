@@ -74,6 +74,13 @@ MadeStep::MadeStep(const TrainingProgram& program, Executor& executor) : executo
   }
 }
 
+MadeStep::MadeStep(const TrainingProgram& program, Executor& executor, const BatchShape& shape)
+    : executor_(executor) {
+  THIMBLE_CHECK(!program.in_parts(), "batches are split");
+  const size_t plan = program.TrainPlan(shape);
+  plans_.push_back({plan, 1, MadeBatch(program, executor, plan)});
+}
+
 void MadeStep::Prepare(size_t index, bool first_part) const {
   executor_.Prepare(plans_[index].plan);
   plans_[index].batch.Write(first_part);

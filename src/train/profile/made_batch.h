@@ -48,6 +48,8 @@ class MadeStep {
  public:
   // `executor` runs that program and must outlive this.
   MadeStep(const TrainingProgram& program, Executor& executor);
+  // The same with a whole batch of this shape. Requires a program that does not split batches.
+  MadeStep(const TrainingProgram& program, Executor& executor, const BatchShape& shape);
 
   // The plans that a step runs, the main one first.
   size_t num_plans() const { return plans_.size(); }

@@ -3,6 +3,10 @@
 // run without it (docs/decisions/0017-one-file-that-runs-anywhere.md).
 #include <hwy/highway.h>
 
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+
 namespace hwy {
 namespace {
 
@@ -36,6 +40,17 @@ int64_t SupportedTargets() {
 ChosenTarget& GetChosenTarget() {
   static ChosenTarget chosen;
   return chosen;
+}
+
+// Where the emulation of vectors finds itself misused.
+void Abort(const char* file, int line, const char* format, ...) {
+  std::fprintf(stderr, "%s:%d: ", file, line);
+  va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fputc('\n', stderr);
+  std::abort();
 }
 
 }  // namespace hwy

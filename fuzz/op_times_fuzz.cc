@@ -7,6 +7,7 @@
 
 #include "fuzz/check_error.h"
 #include "fuzz/fresh_input.h"
+#include "fuzz/scratch_folder.h"
 #include "thimble/train/step_time/op_times_file.h"
 
 namespace thimble {

@@ -8,6 +8,7 @@
 #include "fuzz/check_error.h"
 #include "fuzz/scratch_folder.h"
 #include "thimble/base/byte_size.h"
+#include "thimble/data/image_dataset.h"
 #include "thimble/model/image_classifier.h"
 #include "thimble/model/model_file.h"
 #include "thimble/ops/builtin_ops.h"

@@ -80,11 +80,10 @@ class FactoredReference {
     return seen == kNoAdamInput ? 0 : call_.template InAs<int32_t>(seen)[0];
   }
   AdamFactors FactorsOf() const {
-    const auto& inputs = where_.inputs;
-    const int32_t update = call_.template InAs<int32_t>(inputs.update)[0];
-    const Attributes& attributes = call_.op.attributes;
-    if (inputs.rate == kNoAdamInput) return {AdamGatherSpecOf(attributes), 0, update};
-    return {AdamSpecOf(attributes), RealPart(call_.In(inputs.rate)[0]), update};
+    const AdamInputs& inputs = where_.inputs;
+    const double rate = inputs.rate == kNoAdamInput ? 0 : RealPart(call_.In(inputs.rate)[0]);
+    return {AdamSpecOf(call_.op.attributes, inputs), rate,
+            call_.template InAs<int32_t>(inputs.update)[0]};
   }
 
   const ReferenceCall<T>& call_;
@@ -141,9 +140,7 @@ ShapeFunction FactoredShapes(const AdamFactoredInputs& where, size_t arrays,
       if (i == where.columns) expected = {matrix.columns};
       THIMBLE_TRY(RequireShape(names[i], call.inputs[i], expected));
     }
-    const bool gathers = where.inputs.rate == kNoAdamInput;
-    THIMBLE_TRY(
-        CheckAdamSpec(gathers ? AdamGatherSpecOf(call.attributes) : AdamSpecOf(call.attributes)));
+    THIMBLE_TRY(CheckAdamSpec(AdamSpecOf(call.attributes, where.inputs)));
     THIMBLE_TRY(CheckRounding(call.attributes, /*has_update=*/true));
     std::vector<Shape> outputs(arrays, shape);
     if (names.back() == "gradient_factor") {

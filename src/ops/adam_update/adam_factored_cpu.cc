@@ -122,10 +122,8 @@ class FactoredRun {
       : call_(call),
         where_(where),
         matrix_(call.in_shape(0)),
-        factors_(Unbounded(FactorsOf())),
-        gradient_factor_(call.inputs.size() > where.inputs.factor
-                             ? call.In<float>(where.inputs.factor)[0]
-                             : 1.0F),
+        factors_(Unbounded(AdamFactorsOf(call, where.inputs))),
+        gradient_factor_(GradientFactorOf(call, where.inputs)),
         seen_(where.inputs.seen == kNoAdamInput ? 0 : call.In<int32_t>(where.inputs.seen)[0]) {}
 
   const AdamFactors& factors() const { return factors_; }
@@ -199,13 +197,6 @@ class FactoredRun {
   }
 
  private:
-  AdamFactors FactorsOf() const {
-    const auto& inputs = where_.inputs;
-    const int32_t update = call_.In<int32_t>(inputs.update)[0];
-    if (inputs.rate == kNoAdamInput) return {AdamGatherSpecOf(call_.attributes), 0, update};
-    return {AdamSpecOf(call_.attributes), call_.In<float>(inputs.rate)[0], update};
-  }
-
   float NextMean(float old, float mean) const {
     const double kept = first() ? factors_.beta2 : 1;
     return std::fma(static_cast<float>(kept), old, static_cast<float>(factors_.new_share2) * mean);

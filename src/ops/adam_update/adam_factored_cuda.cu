@@ -270,8 +270,7 @@ class FactoredLauncher {
     if (call.inputs.size() > inputs.factor) {
       elements_.numbers.factor = call.In<float>(inputs.factor);
     }
-    const bool gathers = inputs.rate == kNoAdamInput;
-    elements_.spec = gathers ? AdamGatherSpecOf(call.attributes) : AdamSpecOf(call.attributes);
+    elements_.spec = AdamSpecOf(call.attributes, inputs);
     elements_.count = static_cast<int>(call.in_shape(0).elements());
     elements_.columns = static_cast<int>(matrix_.columns);
     if (!RoundsAtRandom(call.attributes)) return;

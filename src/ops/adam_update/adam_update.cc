@@ -60,7 +60,8 @@ struct AdamUpdateReference {
   static void Run(const ReferenceCall<T>& call) {
     constexpr AdamInputs kInputs = kAdamUpdateInputs;
     const T factor = FactorOf(call, kInputs);
-    const AdamFactors factors(AdamSpecOf(call.op.attributes), RealPart(call.In(kInputs.rate)[0]),
+    const AdamFactors factors(AdamSpecOf(call.op.attributes, kInputs),
+                              RealPart(call.In(kInputs.rate)[0]),
                               call.template InAs<int32_t>(kInputs.update)[0]);
     for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
       if (factor == T(0)) {
@@ -91,7 +92,7 @@ struct AdamGatherReference {
   static void Run(const ReferenceCall<T>& call) {
     constexpr AdamInputs kInputs = kAdamGatherInputs;
     const T factor = FactorOf(call, kInputs);
-    const AdamFactors factors(AdamGatherSpecOf(call.op.attributes), 0,
+    const AdamFactors factors(AdamSpecOf(call.op.attributes, kInputs), 0,
                               call.template InAs<int32_t>(kInputs.update)[0]);
     const bool first = call.template InAs<int32_t>(kInputs.seen)[0] == 0;
     const T kept1 = first ? T(factors.beta1) : T(1);
@@ -109,7 +110,8 @@ struct AdamApplyReference {
   template <class T>
   static void Run(const ReferenceCall<T>& call) {
     constexpr AdamInputs kInputs = kAdamApplyInputs;
-    const AdamFactors factors(AdamSpecOf(call.op.attributes), RealPart(call.In(kInputs.rate)[0]),
+    const AdamFactors factors(AdamSpecOf(call.op.attributes, kInputs),
+                              RealPart(call.In(kInputs.rate)[0]),
                               call.template InAs<int32_t>(kInputs.update)[0]);
     for (int64_t i = 0; i < call.out_shape(0).elements(); ++i) {
       call.Out(0)[i] = NextWeight(factors, call.In(0)[i], call.In(1)[i], call.In(2)[i]);
@@ -126,9 +128,7 @@ ShapeFunction AdamShapes(const AdamInputs& where, size_t num_outputs,
       const Shape expected = i < where.arrays ? call.inputs[0] : Shape{1};
       THIMBLE_TRY(RequireShape(names[i], call.inputs[i], expected));
     }
-    const bool gathers = where.rate == kNoAdamInput;
-    THIMBLE_TRY(
-        CheckAdamSpec(gathers ? AdamGatherSpecOf(call.attributes) : AdamSpecOf(call.attributes)));
+    THIMBLE_TRY(CheckAdamSpec(AdamSpecOf(call.attributes, where)));
     THIMBLE_TRY(CheckRounding(call.attributes, /*has_update=*/true));
     return std::vector<Shape>(num_outputs, call.inputs[0]);
   };

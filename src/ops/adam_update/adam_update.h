@@ -30,13 +30,12 @@ struct AdamSpec {
   double epsilon;
   double weight_decay;
 };
-inline AdamSpec AdamSpecOf(const Attributes& attributes) {
-  return {attributes.Float("beta1"), attributes.Float("beta2"), attributes.Float("epsilon"),
-          attributes.Float("weight_decay")};
-}
-// Of adam_gather, which changes no weights.
-inline AdamSpec AdamGatherSpecOf(const Attributes& attributes) {
-  return {attributes.Float("beta1"), attributes.Float("beta2"), /*epsilon=*/1, /*weight_decay=*/0};
+// Of an op with these inputs. adam_gather and the like change no weights.
+inline AdamSpec AdamSpecOf(const Attributes& attributes, const AdamInputs& inputs) {
+  const double beta1 = attributes.Float("beta1");
+  const double beta2 = attributes.Float("beta2");
+  if (inputs.rate == kNoAdamInput) return {beta1, beta2, /*epsilon=*/1, /*weight_decay=*/0};
+  return {beta1, beta2, attributes.Float("epsilon"), attributes.Float("weight_decay")};
 }
 
 // The factors of one update, computed in doubles: 1 - beta2 and the corrections of the first
@@ -73,6 +72,15 @@ struct AdamFactors {
     bound_offset = is_bounded ? 0 : std::numeric_limits<double>::infinity();
   }
 };
+
+// What the numbers of a call in host memory say.
+inline AdamFactors AdamFactorsOf(const KernelCall& call, const AdamInputs& inputs) {
+  const double rate = inputs.rate == kNoAdamInput ? 0 : call.In<float>(inputs.rate)[0];
+  return {AdamSpecOf(call.attributes, inputs), rate, call.In<int32_t>(inputs.update)[0]};
+}
+inline float GradientFactorOf(const KernelCall& call, const AdamInputs& inputs) {
+  return call.inputs.size() > inputs.factor ? call.In<float>(inputs.factor)[0] : 1.0F;
+}
 
 struct AdamUpdateCpu {
   static constexpr bool kTakesShortNumbers = true;

@@ -73,16 +73,6 @@ HWY_EXPORT(AdamApply);
 
 namespace {
 
-float FactorOf(const KernelCall& call, const AdamInputs& inputs) {
-  return call.inputs.size() > inputs.factor ? call.In<float>(inputs.factor)[0] : 1.0F;
-}
-
-AdamFactors FactorsOf(const KernelCall& call, const AdamInputs& inputs) {
-  const int32_t update = call.In<int32_t>(inputs.update)[0];
-  if (inputs.rate == kNoAdamInput) return {AdamGatherSpecOf(call.attributes), 0, update};
-  return {AdamSpecOf(call.attributes), call.In<float>(inputs.rate)[0], update};
-}
-
 // Calls body for pieces of the arrays and rounds the results.
 void ForEachPiece(const KernelCall& call, const AdamInputs& inputs, uint32_t occasion,
                   FunctionRef<void(const NumberPiece&)> body) {
@@ -99,33 +89,33 @@ void ForEachPiece(const KernelCall& call, const AdamInputs& inputs, uint32_t occ
 }  // namespace
 
 void AdamUpdateCpu::Run(const KernelCall& call) {
-  const float gradient_factor = FactorOf(call, kAdamUpdateInputs);
+  const float gradient_factor = GradientFactorOf(call, kAdamUpdateInputs);
   if (gradient_factor == 0) {
     CopyNumbers(call.pool, call.inputs[0], call.outputs[0]);
     CopyNumbers(call.pool, call.inputs[2], call.outputs[1]);
     return CopyNumbers(call.pool, call.inputs[3], call.outputs[2]);
   }
-  const AdamFactors factors = FactorsOf(call, kAdamUpdateInputs);
+  const AdamFactors factors = AdamFactorsOf(call, kAdamUpdateInputs);
   ForEachPiece(call, kAdamUpdateInputs, 0, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(AdamUpdate)(factors, gradient_factor, piece);
   });
 }
 
 void AdamGatherCpu::Run(const KernelCall& call) {
-  const float gradient_factor = FactorOf(call, kAdamGatherInputs);
+  const float gradient_factor = GradientFactorOf(call, kAdamGatherInputs);
   const auto seen = static_cast<uint32_t>(call.In<int32_t>(kAdamGatherInputs.seen)[0]);
   if (gradient_factor == 0 && seen != 0) {
     CopyNumbers(call.pool, call.inputs[1], call.outputs[0]);
     return CopyNumbers(call.pool, call.inputs[2], call.outputs[1]);
   }
-  const AdamFactors factors = FactorsOf(call, kAdamGatherInputs);
+  const AdamFactors factors = AdamFactorsOf(call, kAdamGatherInputs);
   ForEachPiece(call, kAdamGatherInputs, seen + 1, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(AdamGather)(factors, seen == 0, gradient_factor, piece);
   });
 }
 
 void AdamApplyCpu::Run(const KernelCall& call) {
-  const AdamFactors factors = FactorsOf(call, kAdamApplyInputs);
+  const AdamFactors factors = AdamFactorsOf(call, kAdamApplyInputs);
   ForEachPiece(call, kAdamApplyInputs, 0, [&](const NumberPiece& piece) {
     HWY_DYNAMIC_DISPATCH(AdamApply)(factors, piece);
   });

@@ -329,7 +329,7 @@ template <AdamOp kOp>
 AdamSettings AdamSettingsOf(const KernelCall& call) {
   constexpr AdamInputs kInputs = kAdamPorts<kOp>.inputs;
   constexpr bool kGathers = kOp == AdamOp::kGather;
-  const AdamSpec spec = kGathers ? AdamGatherSpecOf(call.attributes) : AdamSpecOf(call.attributes);
+  const AdamSpec spec = AdamSpecOf(call.attributes, kInputs);
   AdamSettings settings;
   if constexpr (kGathers) {
     settings.seen = call.In<int32_t>(kInputs.seen);

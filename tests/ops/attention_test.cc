@@ -46,7 +46,8 @@ OpCase MakeAttentionCase(const AttentionSetting& setting, const std::string& op,
       .given_inputs = {{3, setting.lengths}},
       // Roundings of a source: the sum of its score's products, scale, difference,
       // exponential (2), sum of all sources, quotient, dropout, product, sum.
-      .shared_sum_size = static_cast<double>(9 * setting.sources + setting.head_channels)};
+      // Few sources have the roundings of the softmax too.
+      .shared_sum_size = static_cast<double>(9 * setting.sources + setting.head_channels + 64)};
   if (backward) op_case.inputs.push_back(setting.Q());
   if (setting.rate > 0) {
     op_case.inputs.push_back(Shape{setting.batch()});

@@ -9,7 +9,7 @@
 #include <cstdint>
 
 #include "thimble/device/cuda/launch_early.cuh"
-#include "thimble/device/cuda/product/factor_map.h"
+#include "thimble/device/cuda/product/factor_map.cuh"
 #include "thimble/device/cuda/product/pair_matrix_product.h"
 #include "thimble/device/cuda/product/short_tile.cuh"
 #include "thimble/device/cuda/wide_product.cuh"

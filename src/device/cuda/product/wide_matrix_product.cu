@@ -7,7 +7,7 @@
 
 #include "thimble/device/cuda/launch_early.cuh"
 #include "thimble/device/cuda/numbers.cuh"
-#include "thimble/device/cuda/product/factor_map.h"
+#include "thimble/device/cuda/product/factor_map.cuh"
 #include "thimble/device/cuda/product/pair_matrix_product.h"
 #include "thimble/device/cuda/product/product_target.cuh"
 #include "thimble/device/cuda/product/short_tile.cuh"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/support/call_kernel.h"
+#include "tests/support/case_sample.h"
 #include "tests/support/cuda_copies.h"
 #include "tests/support/op_inputs.h"
 #include "tests/support/packed_pool.h"
@@ -369,6 +370,7 @@ TEST(CudaPacked, ConvolutionsReadTheWeightsThatAreActive) {
       TestTensor dy(c.dy(), images, CudaTestNumbers(c.dy(), 2));
       const auto kernel = [&](const char* op) { return op + std::string(name) + "Cuda"; };
       for (const double density : kCudaDensities) {
+        if (!NextCaseRuns()) continue;
         CheckCudaReading("conv2d", kernel("Conv2d"), c, {&x}, 1, weights, c.dy(), images, density);
         CheckCudaReading("conv2d_add", kernel("Conv2dAdd"), c, {&x, &dy}, 1, weights, c.dy(),
                          images, density);
@@ -397,6 +399,7 @@ TEST(CudaPacked, WeightGradientsAreWrittenWhereActive) {
       CallKernel(spec, {});
       copies.Return();
       for (const double density : kCudaDensities) {
+        if (!NextCaseRuns()) continue;
         const TestPattern pattern = CudaTestPattern(c.w(), density);
         TestPool pool(pattern, weights);
         CudaCopies pool_copy;

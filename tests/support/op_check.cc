@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "tests/support/case_sample.h"
 #include "tests/support/emulated_tiles.h"
 #include "tests/support/kernel_run.h"
 #include "tests/support/op_inputs.h"
@@ -292,6 +293,7 @@ void CheckCpuKernels(const OpCase& op_case, const std::vector<KernelLimits>& lim
 }
 
 void CheckCudaKernels(const OpCase& op_case, CheckedKernels& checked) {
+  if (!NextCaseRuns()) return;
   const PreparedCase prepared(op_case);
   const auto kernels = KernelsOn(DeviceKind::kCuda, prepared);
   if (!prepared.valid() || kernels.empty()) return;

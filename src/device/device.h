@@ -89,8 +89,9 @@ class Device {
   virtual size_t UsedBytes(size_t begin, size_t end) = 0;
 
   // Runs the work, which must be the same in every call with this key (keys count from 0). A device
-  // that can record work enqueues its pieces only the first time.
-  virtual void Replay(size_t key, const Work& work) = 0;
+  // that can record work enqueues its pieces only the first time. Returns whether it recorded them
+  // now, for which it waits and takes longer.
+  virtual bool Replay(size_t key, const Work& work) = 0;
   // Whether Replay runs pieces concurrently.
   virtual bool runs_side_by_side() const { return RunsSideBySide(kind()); }
   // Calls enqueue(step) for each element of `seconds` and adds the time it took. Waits.

@@ -125,6 +125,7 @@ void Executor::Prepare(size_t plan) {
 void Executor::Begin(size_t plan) {
   THIMBLE_CHECK(prepared_ == plan, "Run of plan '{}' without Prepare", program_.names[plan]);
   prepared_.reset();
+  recording_ = false;
 }
 
 void Executor::Run(size_t plan) {
@@ -140,7 +141,7 @@ void Executor::Run(size_t plan) {
     bound.RunGroup(group);
     for (size_t step = group.first; guard && step < group.end; ++step) guard->AfterStep(step);
   };
-  device_->Replay(
+  recording_ = device_->Replay(
       plan, {bound.groups().size(), enqueue, [&](size_t index) { return bound.After(index); }});
 }
 

@@ -58,6 +58,8 @@ class Executor {
   // audit must have measured the same.
   size_t planned_peak_bytes() const;
   bool last_run_was_audited() const { return auditing_; }
+  // Whether it took longer than later runs of its plan: it was audited, or the device recorded it.
+  bool last_run_was_slower() const { return auditing_ || recording_; }
 
   // A value of a plan: its address on the device. Requires that the name exists.
   TensorView View(size_t plan, std::string_view value) const;
@@ -108,6 +110,7 @@ class Executor {
   MemoryAudit audit_;
   std::vector<bool> audited_;       // by plan
   bool auditing_ = false;           // for the run prepared last
+  bool recording_ = false;          // the device recorded the last run
   std::optional<size_t> prepared_;  // the plan that may run now
   std::string group_with_caches_;   // of the plan that ran last
   AllocationCounts allocations_;

@@ -51,8 +51,10 @@ TEST(ExecutorOnDevice, TheAuditedRunIsNotReplayed) {
   std::vector<float> out(20);
   run.Run(in, out);
   EXPECT_THAT(run.device->TakeLog(), ElementsAre("write 80", "read 80"));
+  EXPECT_TRUE(run.executor->last_run_was_slower());
   for (int i = 0; i < 2; ++i) {
     run.Run(in, out);
+    EXPECT_EQ(run.executor->last_run_was_slower(), i == 0) << "recorded";
     EXPECT_THAT(run.device->TakeLog(), ElementsAre("write 80", "replay 0", "read 80"));
   }
 }

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,7 @@ class RecordingDevice final : public CpuDevice {
     reads_.push_back({next_mark_, to, {from, from + to.size()}});
     std::fill(to.begin(), to.end(), std::byte{0xEE});  // not available yet
   }
-  void Replay(size_t key, const Work& work) override {
+  bool Replay(size_t key, const Work& work) override {
     log_.push_back(fmt::format("replay {}", key));
     // In the order that is furthest from the given one: always the last piece that is ready.
     std::vector<bool> done(work.pieces, false);
@@ -53,6 +54,7 @@ class RecordingDevice final : public CpuDevice {
       done[piece] = true;
       out_of_order_ += piece != count;
     }
+    return replayed_.insert(key).second;
   }
   bool runs_side_by_side() const override { return true; }
   // The number of pieces of work that were not done in the given order.
@@ -87,6 +89,7 @@ class RecordingDevice final : public CpuDevice {
 
   std::vector<std::string> log_;
   int out_of_order_ = 0;
+  std::set<size_t> replayed_;
   DeviceMark next_mark_ = 1;
   std::vector<Copy<std::span<const std::byte>>> writes_;
   std::vector<Copy<std::span<std::byte>>> reads_;

@@ -26,8 +26,9 @@ class CpuDevice : public Device {
   void Read(const std::byte* from, std::span<std::byte> to) override;
   void Paint(size_t begin, size_t end) override;
   size_t UsedBytes(size_t begin, size_t end) override;
-  void Replay(size_t /*key*/, const Work& work) override {
+  bool Replay(size_t /*key*/, const Work& work) override {
     for (size_t piece = 0; piece < work.pieces; ++piece) work.enqueue(piece);
+    return false;
   }
   void Time(FunctionRef<void(size_t step)> enqueue, std::span<double> seconds) override;
   DeviceMark Mark() override { return 0; }

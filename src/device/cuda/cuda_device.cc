@@ -205,10 +205,12 @@ cudaGraphExec_t CudaDevice::Record(const Work& work) {
   return ready;
 }
 
-void CudaDevice::Replay(size_t key, const Work& work) {
+bool CudaDevice::Replay(size_t key, const Work& work) {
   if (key >= graphs_.size()) graphs_.resize(key + 1, nullptr);
-  if (graphs_[key] == nullptr) graphs_[key] = Record(work);
+  const bool is_new = graphs_[key] == nullptr;
+  if (is_new) graphs_[key] = Record(work);
   THIMBLE_CUDA(cudaGraphLaunch(graphs_[key], stream_));
+  return is_new;
 }
 
 void CudaDevice::Time(FunctionRef<void(size_t)> enqueue, std::span<double> seconds) {

@@ -30,7 +30,7 @@ class CudaDevice final : public Device {
   void Read(const std::byte* from, std::span<std::byte> to) override;
   void Paint(size_t begin, size_t end) override;
   size_t UsedBytes(size_t begin, size_t end) override;
-  void Replay(size_t key, const Work& work) override;
+  bool Replay(size_t key, const Work& work) override;
   void Time(FunctionRef<void(size_t step)> enqueue, std::span<double> seconds) override;
   DeviceMark Mark() override;
   void Wait(DeviceMark mark) override;

@@ -43,7 +43,7 @@ PlanPorts PortsOf(const Executor& executor, size_t plan, std::span<const BatchFi
 RunQueue::RunQueue(Executor& executor, std::span<const BatchField> fields, int64_t runs_per_step)
     : executor_(executor),
       max_runs_(executor.device().runs_in_flight() * static_cast<size_t>(runs_per_step)),
-      runs_(max_runs_) {
+      marks_(max_runs_) {
   size_t samples_bytes = 0;
   const Program& program = executor.program();
   for (size_t plan = 0; plan < program.plans.size(); ++plan) {
@@ -107,18 +107,16 @@ void RunQueue::Launch() {
   if (ports.loss_scale.data != nullptr) {
     executor_.Read(ports.loss_scale, std::as_writable_bytes(std::span(&slot.loss_scale, 1)));
   }
-  runs_[static_cast<size_t>(launched_) % max_runs_] = {executor_.last_run_was_audited(),
-                                                       executor_.device().Mark()};
+  marks_[static_cast<size_t>(launched_) % max_runs_] = executor_.device().Mark();
   ++launched_;
 }
 
 FinishedRun RunQueue::Collect() {
   THIMBLE_CHECK(!empty(), "no run was launched");
-  const Launched& run = runs_[static_cast<size_t>(collected_) % max_runs_];
-  executor_.device().Wait(run.mark);
+  executor_.device().Wait(marks_[static_cast<size_t>(collected_) % max_runs_]);
   const Slot& slot = SlotOf(collected_);
   ++collected_;
-  return {static_cast<double>(slot.loss), slot.correct, run.audited, slot.loss_scale};
+  return {static_cast<double>(slot.loss), slot.correct, slot.loss_scale};
 }
 
 }  // namespace thimble

@@ -51,7 +51,6 @@ struct LossScaleState {
 struct FinishedRun {
   double loss = 0;  // this and `correct` are 0 if the plan has no such output
   int64_t correct = 0;
-  bool audited = false;
   LossScaleState loss_scale = {};
 };
 
@@ -80,6 +79,8 @@ class RunQueue {
   // Writes the input `samples`: `fill` gets the buffer to fill. Requires that the plan has it.
   void SetSamples(FunctionRef<void(std::span<int32_t>)> fill);
   void Launch();
+  // Whether the last Launch took longer than later ones of its plan, which was prepared in it.
+  bool last_launch_was_slower() const { return executor_.last_run_was_slower(); }
   // Waits for the oldest run. Requires that there is one.
   FinishedRun Collect();
 
@@ -92,10 +93,6 @@ class RunQueue {
     int32_t correct;
     LossScaleState loss_scale;
   };
-  struct Launched {
-    bool audited = false;
-    DeviceMark mark = 0;
-  };
 
   std::span<std::byte> SlotBytes(int64_t run) const;
   Slot& SlotOf(int64_t run) const;
@@ -106,7 +103,7 @@ class RunQueue {
   std::vector<PlanPorts> ports_;  // by plan
   size_t slot_bytes_ = 0;
   std::unique_ptr<HostMemory> slots_;
-  std::vector<Launched> runs_;  // by run mod max_runs_
+  std::vector<DeviceMark> marks_;  // by run mod max_runs_
   int64_t launched_ = 0;
   int64_t collected_ = 0;
   size_t plan_ = 0;         // of the run being prepared

@@ -10,10 +10,14 @@ class StepClock {
  public:
   // Call when a step starts and none is in flight; other steps start when the previous one ends.
   void Begin() { started_ = Clock::now(); }
-  // Call when the oldest step has ended. Audited steps take longer and do not count.
-  void End(int64_t samples, bool audited) {
+  // The next `steps` that end do not count: those in flight while a plan was prepared.
+  void Skip(int64_t steps) { skipped_ = steps; }
+  // Call when the oldest step has ended.
+  void End(int64_t samples) {
     const Clock::time_point now = Clock::now();
-    if (!audited) {
+    if (skipped_ > 0) {
+      --skipped_;
+    } else {
       seconds_ += std::chrono::duration<double>(now - started_).count();
       samples_ += samples;
     }
@@ -30,6 +34,7 @@ class StepClock {
   Clock::time_point started_;
   double seconds_ = 0;
   int64_t samples_ = 0;
+  int64_t skipped_ = 0;
 };
 
 }  // namespace thimble

@@ -37,6 +37,7 @@ Result<void> StepQueue::Launch(double learning_rate) {
   THIMBLE_CHECK(!full(), "{} steps are already in flight", size());
   const int64_t count = batches_.CountAt(launched_);
   const int64_t first = parts_.FirstPart(launched_);
+  slower_ = false;
   for (int64_t part = first; part < first + parts_.NumParts(launched_); ++part) {
     THIMBLE_TRY(LaunchPart(part, LossWeight(parts_.PartAt(part), count), learning_rate));
   }
@@ -56,6 +57,7 @@ Result<void> StepQueue::LaunchPart(int64_t part, double loss_weight, double lear
   if (program_.in_parts()) runs_.Set(ports.seen, static_cast<int32_t>(now.samples.first));
   WriteUpdateNumbers(ports, learning_rate);
   runs_.Launch();
+  slower_ |= runs_.last_launch_was_slower();
   return {};
 }
 
@@ -63,6 +65,7 @@ void StepQueue::LaunchUpdate(const BatchShape& batch, double learning_rate) {
   const PlanPorts& ports = runs_.Begin(program_.UpdatePlan(batch));
   WriteUpdateNumbers(ports, learning_rate);
   runs_.Launch();
+  slower_ |= runs_.last_launch_was_slower();
 }
 
 void StepQueue::WriteUpdateNumbers(const PlanPorts& ports, double learning_rate) {
@@ -88,13 +91,10 @@ FinishedRun StepQueue::Collect() {
     const FinishedRun run = runs_.Collect();
     sum.loss += run.loss * LossWeight(parts_.PartAt(part), count);
     sum.correct += run.correct;
-    sum.audited |= run.audited;
     sum.loss_scale = run.loss_scale;
   }
   if (!program_.in_parts()) return sum;
-  const FinishedRun update = runs_.Collect();
-  sum.audited |= update.audited;
-  sum.loss_scale = update.loss_scale;
+  sum.loss_scale = runs_.Collect().loss_scale;
   return sum;
 }
 

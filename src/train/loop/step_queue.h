@@ -39,6 +39,9 @@ class StepQueue {
 
   // Enqueues the next step. Requires that the queue is not full.
   Result<void> Launch(double learning_rate);
+  // Whether the last Launch took longer than later ones: plans ran for the first time or were
+  // recorded by the device.
+  bool last_launch_was_slower() const { return slower_; }
   // Waits for the oldest step. Returns the mean loss of what it counts (TrainingSource::CountAt)
   // and the number of correct answers.
   FinishedRun Collect();
@@ -59,6 +62,7 @@ class StepQueue {
   BatchFeed feed_;
   RunQueue runs_;
   size_t runs_per_step_;
+  bool slower_ = false;
   int64_t launched_ = 0;  // the next step
   int64_t collected_ = 0;
 };

@@ -299,6 +299,7 @@ bool Trainer::MayLaunch() const {
 Result<void> Trainer::Launch() {
   if (queue_->empty()) step_clock_.Begin();
   THIMBLE_TRY(queue_->Launch(Rate(launched_)));
+  if (queue_->last_launch_was_slower()) step_clock_.Skip(queue_->size());
   ++launched_;
   return {};
 }
@@ -318,7 +319,7 @@ Result<void> Trainer::Collect() {
   const FinishedRun run = queue_->Collect();
   const int64_t count = batches_->CountAt(state_.step);
   const double rate = Rate(state_.step);
-  step_clock_.End(count, run.audited);
+  step_clock_.End(count);
   THIMBLE_ASSIGN_OR_RETURN(const LossScaleWatch::Change change,
                            loss_scale_->After(state_.step + 1, run.loss_scale));
   // A skipped update has left everything as it was; its loss does not count if it is not finite.

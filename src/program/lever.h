@@ -4,6 +4,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,11 @@ struct Lever {
   // The values that a budget may choose, each with a smaller arena than the one before. If there is
   // no function: the first value worth trying, at no cost.
   std::function<std::vector<LeverStep>(const LeverSetting&)> budget_steps = {};
+  // A value about halfway between two that a budget may choose, for levers whose values are
+  // numbers: then a budget takes no more of it than it needs. nullopt if there is none worth
+  // telling apart.
+  std::function<std::optional<LeverStep>(const LeverStep& milder, const LeverStep& stronger)>
+      between = {};
   // The value with the least work whose arena has at most this many bytes, for a lever that can
   // trade one for the other.
   std::function<std::string(int64_t limit_bytes)> within_bytes = {};

@@ -50,6 +50,22 @@ TEST(SparsityTechnique, IsForSgdOnly) {
   EXPECT_TRUE(lever.budget_steps({.value = lever.plain, .optimizer = "adam"}).empty());
 }
 
+TEST(SparsityTechnique, HasHundredthsBetweenWhatABudgetTries) {
+  const auto& between = FindLever("sparsity")->between;
+  const auto half = between({"0.7", 0.2}, {"0.8", 0.6});
+  ASSERT_TRUE(half.has_value());
+  EXPECT_EQ(half->value, "0.75");
+  EXPECT_NEAR(half->lost_points, 0.4, 1e-9);
+  const auto uneven = between({"0.7", 0.2}, {"0.75", 0.4});
+  ASSERT_TRUE(uneven.has_value());
+  EXPECT_EQ(uneven->value, "0.73");
+  EXPECT_NEAR(uneven->lost_points, 0.32, 1e-9);
+  EXPECT_EQ(between({"0", 0}, {"0.5", 0.1})->value, "0.25");
+  EXPECT_FALSE(between({"0.7", 0.2}, {"0.71", 0.3}).has_value()) << "nothing is between";
+  EXPECT_FALSE(between({"0.7", 0.2}, {"0.7", 0.3}).has_value());
+  EXPECT_FALSE(between({"0.3", 0.06}, {"0.4", 0.08}).has_value()) << "no difference to see";
+}
+
 TEST(SparsityTechnique, IsLossyUnlessPlain) {
   const Lever& lever = *FindLever("sparsity");
   EXPECT_EQ(lever.exactness(Graph(), {.value = lever.plain}), "same-bits");

@@ -192,7 +192,11 @@ const Lever& FoldNormsLever() {
       .help = "let convolutions normalise their input while they read it (CPU, fp16)",
       .what = "read through batch norms, whose outputs take no memory",
       .plain = "false",
-      .training_only = true};
+      .training_only = true,
+      .budget_steps = [](const LeverSetting& setting) -> std::vector<LeverStep> {
+        if (setting.value != "false" || setting.device != DeviceKind::kCpu) return {};
+        return {{"true"}};
+      }};
   return lever;
 }
 

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <optional>
 
 #include "thimble/grad/optimizer.h"
 #include "thimble/program/sparsity/pack_graph.h"
@@ -25,6 +26,21 @@ Result<double> ParseSparsity(std::string_view value) {
     return BadInput(fmt::format("'{}': expected a fraction from 0 up to, but not, 1", value));
   }
   return sparsity;
+}
+
+// Hundredths of the weights, if they are expected to cost accuracy that can be told apart.
+std::optional<LeverStep> HundredthBetween(const LeverStep& milder, const LeverStep& stronger) {
+  constexpr double kSamePoints = 0.03;
+  if (stronger.lost_points - milder.lost_points < kSamePoints) return std::nullopt;
+  const Result<double> low = ParseSparsity(milder.value);
+  const Result<double> high = ParseSparsity(stronger.value);
+  if (!low.ok() || !high.ok()) return std::nullopt;
+  const double middle = std::round(50 * (*low + *high)) / 100;
+  constexpr double kSame = 0.005;
+  if (middle - *low < kSame || *high - middle < kSame) return std::nullopt;
+  const double share = (middle - *low) / (*high - *low);
+  return LeverStep{fmt::format("{:.2g}", middle),
+                   std::lerp(milder.lost_points, stronger.lost_points, share)};
 }
 
 const Lever& SparsityLever() {
@@ -49,8 +65,10 @@ const Lever& SparsityLever() {
       // docs/results/cifar10-sparse.md; 0.5 as the paper of dsr has it.
       .budget_steps = [](const LeverSetting& setting) -> std::vector<LeverStep> {
         if (setting.value != kNotSparse || setting.optimizer != kSparseOptimizer) return {};
-        return {{"0.5", 0.1}, {"0.7", 0.2}, {"0.8", 0.55}, {"0.9", 1.2}};
+        return {{"0.5", 0.1},  {"0.6", 0.15},   {"0.7", 0.2}, {"0.75", 0.375},
+                {"0.8", 0.55}, {"0.85", 0.875}, {"0.9", 1.2}};
       },
+      .between = HundredthBetween,
       .exactness =
           [](const Graph&, const LeverSetting& setting) {
             return std::string(

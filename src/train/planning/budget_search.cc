@@ -56,6 +56,7 @@ class BudgetSearch {
     if (needed > changing_.size()) return DoesNotFitAtAll();
     chosen_.assign(changing_.begin(), changing_.begin() + static_cast<int64_t>(needed));
     if (needed < changing_.size()) beyond_ = &changing_[needed];
+    THIMBLE_TRY(Refine(allowed));
     THIMBLE_TRY(Relax());
     return Finish();
   }
@@ -90,9 +91,9 @@ class BudgetSearch {
   }
 
   // For the smallest arena with these steps and everything that keeps the same bits.
-  TrainConfig SmallestConfig(std::span<const LeverChange> steps) const {
+  TrainConfig SmallestConfig(std::span<const LeverChange> steps, int threads = 1) const {
     TrainConfig config = config_;
-    config.threads = 1;
+    config.threads = threads;
     for (const LeverChange& step : steps) Ask(step, config);
     for (const LeverChange& step : same_bits_) Ask(step, config);
     return config;
@@ -101,8 +102,8 @@ class BudgetSearch {
     THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, sizer_.Of(SmallestConfig(steps)));
     return size.arena_bytes;
   }
-  Result<bool> Fit(std::span<const LeverChange> steps) const {
-    return sizer_.Fits(SmallestConfig(steps), config_.budget_bytes);
+  Result<bool> Fit(std::span<const LeverChange> steps, int threads = 1) const {
+    return sizer_.Fits(SmallestConfig(steps, threads), config_.budget_bytes);
   }
 
   // How many steps of the line must be taken; more than there are if all of them are too few.
@@ -121,10 +122,49 @@ class BudgetSearch {
     return enough;
   }
 
+  // Replaces the value of a lever that has values between those of its steps by the mildest one
+  // that is enough. Leaves room for two threads, whatever the machine has: a step in half the time
+  // is worth more than a hundredth of the weights.
+  Result<void> Refine(const Allowed& allowed) {
+    const auto last = std::find_if(chosen_.rbegin(), chosen_.rend(),
+                                   [](const LeverChange& s) { return bool{s.lever->between}; });
+    if (last == chosen_.rend()) return {};
+    const LeverChange strongest = *last;
+    std::erase_if(chosen_, [&](const LeverChange& s) { return s.lever == strongest.lever; });
+    chosen_.push_back(strongest);
+    LeverStep& tried = chosen_.back().step;
+    const auto is_enough = [&](const LeverStep& step) {
+      tried = step;
+      return Fit(chosen_, /*threads=*/2);
+    };
+    std::vector<LeverStep> steps = {{SettingOf(*strongest.lever, config_).value}};
+    for (const LeverChange& step : changing_) {
+      if (step.lever != strongest.lever) continue;
+      steps.push_back(step.step);
+      if (step.step.value == strongest.step.value) break;
+    }
+    while (steps.size() > 1) {
+      THIMBLE_ASSIGN_OR_RETURN(const bool fits, is_enough(steps[steps.size() - 2]));
+      if (!fits) break;
+      steps.pop_back();
+    }
+    LeverStep enough = steps.back();
+    LeverStep too_mild = steps.size() > 1 ? steps[steps.size() - 2] : enough;
+    while (const auto middle = strongest.lever->between(too_mild, enough)) {
+      if (!allowed.Permits(*strongest.lever, middle->value, strongest.exactness)) break;
+      THIMBLE_ASSIGN_OR_RETURN(const bool fits, is_enough(*middle));
+      (fits ? enough : too_mild) = *middle;
+    }
+    tried = enough;
+    if (steps.size() == 1) chosen_.pop_back();  // not needed at all
+    return {};
+  }
+
   // Takes back what the later steps made unnecessary, the costliest first. Only the last step of a
   // lever counts.
   Result<void> Relax() {
     for (size_t i = chosen_.size(); i-- > 0;) {
+      if (chosen_[i].lever->between) continue;  // refined
       std::vector<LeverChange> fewer = chosen_;
       fewer.erase(fewer.begin() + static_cast<int64_t>(i));
       THIMBLE_ASSIGN_OR_RETURN(const bool fits, Fit(fewer));
@@ -174,8 +214,18 @@ class BudgetSearch {
     if (beyond_ != nullptr)
       choice.beyond = LeverOffer{beyond_->lever, beyond_->step.value}.option();
     used.insert(used.begin(), chosen_.begin(), chosen_.end());
+    std::vector<TrainConfig> compared = {SmallestConfig(chosen_)};
+    for (const LeverChange& step : used) compared.push_back(Without(*step.lever));
+    sizer_.Prepare(compared);
     for (const LeverChange& step : used) THIMBLE_TRY(Describe(step, choice));
     return choice;
+  }
+
+  // The smallest arena of the chosen steps, but with the plain value of this lever.
+  TrainConfig Without(const Lever& lever) const {
+    TrainConfig config = SmallestConfig(chosen_);
+    LeverOffer{&lever, lever.plain}.Ask(config);
+    return config;
   }
 
   // Takes a lever back to its plain value or, if that is slower or does not fit, to a milder one.
@@ -229,11 +279,8 @@ class BudgetSearch {
     const LeverOffer offer{step.lever, step.step.value};
     THIMBLE_ASSIGN_OR_RETURN(std::string exactness, sizer_.ExactnessOf(*step.lever, choice.config));
     // Compared with one thread, as in the search: then most of these plans are known.
-    const TrainConfig with = SmallestConfig(chosen_);
-    TrainConfig without = with;
-    LeverOffer{step.lever, step.lever->plain}.Ask(without);
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize smallest, sizer_.Of(with));
-    THIMBLE_ASSIGN_OR_RETURN(const PlanSize larger, sizer_.Of(without));
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize smallest, sizer_.Of(SmallestConfig(chosen_)));
+    THIMBLE_ASSIGN_OR_RETURN(const PlanSize larger, sizer_.Of(Without(*step.lever)));
     choice.levers.push_back({offer.option(), std::move(exactness), step.step.lost_points,
                              larger.arena_bytes - smallest.arena_bytes,
                              (smallest.step_seconds - larger.step_seconds) / Threads(choice)});

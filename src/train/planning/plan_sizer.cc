@@ -1,8 +1,12 @@
 #include "thimble/train/planning/plan_sizer.h"
 
+#include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "thimble/base/start_thread.h"
 #include "thimble/plan/pipeline.h"
 #include "thimble/plan/program_record.h"
 #include "thimble/train/options/options.h"
@@ -26,12 +30,43 @@ Result<PlanSize> PlanSizer::Of(TrainConfig config) const {
   config = Sized(std::move(config));
   const std::string key = ToToml(config);
   if (const auto known = known_.find(key); known != known_.end()) return known->second;
+  THIMBLE_ASSIGN_OR_RETURN(const PlanSize size, Plan(config));
+  return known_[key] = size;
+}
+
+Result<PlanSize> PlanSizer::Plan(const TrainConfig& config) const {
   THIMBLE_ASSIGN_OR_RETURN(const TrainingProgram planned,
                            MakeTrainingProgram(config, sized_, ops_));
-  return known_[key] = PlanSize{static_cast<int64_t>(planned.program.arena_bytes),
-                                StepCost(planned.program, ops_).step_flops,
-                                StepSeconds(planned.program, ops_, times_),
-                                planned.main_plan().graph.nodes.size()};
+  return PlanSize{
+      static_cast<int64_t>(planned.program.arena_bytes), StepCost(planned.program, ops_).step_flops,
+      StepSeconds(planned.program, ops_, times_), planned.main_plan().graph.nodes.size()};
+}
+
+void PlanSizer::Prepare(std::span<const TrainConfig> configs) const {
+  // Small networks are planned fast, and two plans at once take twice the memory.
+  const auto is_large = [](const auto& known) { return known.second.nodes > kQuicklySearched; };
+  if (std::none_of(known_.begin(), known_.end(), is_large)) return;
+  std::map<std::string, TrainConfig> unknown;
+  for (const TrainConfig& config : configs) {
+    TrainConfig sized = Sized(config);
+    std::string key = ToToml(sized);
+    if (!known_.contains(key)) unknown.emplace(std::move(key), std::move(sized));
+  }
+  std::vector<std::pair<const std::string*, std::optional<PlanSize>>> sizes;
+  for (const auto& [key, config] : unknown) sizes.emplace_back(&key, std::nullopt);
+  std::atomic<size_t> next = 0;
+  const auto plan_some = [&] {
+    for (size_t i = next++; i < sizes.size(); i = next++) {
+      const Result<PlanSize> size = Plan(unknown.at(*sizes[i].first));
+      if (size.ok()) sizes[i].second = *size;  // Of returns errors
+    }
+  };
+  auto second = StartThread("a thread for planning", "", plan_some);
+  plan_some();
+  if (second.ok()) second->join();
+  for (const auto& [key, size] : sizes) {
+    if (size) known_.emplace(*key, *size);
+  }
 }
 
 Result<bool> PlanSizer::Fits(TrainConfig config, int64_t bytes) const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -48,6 +49,8 @@ class PlanSizer {
   // only the largest shapes are planned. Passes that save no bytes are left out.
   // Results are cached.
   Result<PlanSize> Of(TrainConfig config) const;
+  // Finds these sizes, so that Of knows them: those of large networks two at the same time.
+  void Prepare(std::span<const TrainConfig> configs) const;
   // Whether the arena has at most so many bytes; in a part of the time that Of takes.
   Result<bool> Fits(TrainConfig config, int64_t bytes) const;
   // Whether there is a plan, of whatever size: false for options that do not suit the network.
@@ -61,6 +64,9 @@ class PlanSizer {
     std::optional<int64_t> least_enough = {};
     int64_t most_too_few = 0;
   };
+
+  // `config` has only what arenas depend on.
+  Result<PlanSize> Plan(const TrainConfig& config) const;
 
   mutable std::map<std::string, PlanSize> known_;  // by configuration
   mutable std::map<std::string, Bounds> compared_;

@@ -15,9 +15,9 @@ namespace thimble {
 namespace {
 
 // Values of levers that decide which kernels run.
-std::vector<std::map<std::string, std::string>> KernelChoices() {
+std::vector<std::map<std::string, std::string>> KernelChoices(DeviceKind device) {
   const std::string on = "true";
-  return {
+  std::vector<std::map<std::string, std::string>> choices = {
       {},
       {{"update-in-backward", on}},
       {{"sparsity", "0.8"}},
@@ -31,6 +31,15 @@ std::vector<std::map<std::string, std::string>> KernelChoices() {
        {"store", "optimizer=q8"}},
       {{"precision", "bf16"}},
   };
+  if (device != DeviceKind::kCpu) return choices;
+  std::map<std::string, std::string> folded = {{"precision", "fp16"},
+                                               {"update-in-backward", on},
+                                               {"store", "optimizer=q8"},
+                                               {"fold-norms", on}};
+  choices.push_back(folded);
+  folded["sparsity"] = "0.8";
+  choices.push_back(std::move(folded));
+  return choices;
 }
 
 Result<TaskPtr> TaskToMeasure(const TrainConfig& config) {
@@ -106,7 +115,7 @@ std::vector<MeasuredNetwork> NetworksToMeasure(DeviceKind device) {
   const auto add = [&](int64_t batch, int64_t part, std::map<std::string, std::string> levers) {
     networks.push_back({"wrn-10-2", batch, part, std::move(levers)});
   };
-  for (const auto& levers : KernelChoices()) {
+  for (const auto& levers : KernelChoices(device)) {
     for (const int64_t size : sizes) add(2 * size, size, levers);
     add(4 * kUsual, 0, levers);
     for (const int64_t scratch_bytes : {64 << 10, 128 << 10}) {

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "tests/train/image_programs.h"
 #include "tests/train/tiny_run.h"
 #include "thimble/program/techniques.h"
@@ -129,6 +132,20 @@ TEST_F(BudgetSearchTest, ResultsDoNotDependOnThreads) {
   }
   EXPECT_LE(ResolvedThreads(eight->config), 8);
   EXPECT_EQ(eight->threads == 0, ResolvedThreads(eight->config) == 8);
+}
+
+// A little less memory costs a little more sparsity, not the next value in a list.
+TEST_F(BudgetSearchTest, TakesNoMoreSparsityThanItNeeds) {
+  double lost_points = 0;
+  std::set<std::string> fractions;
+  for (int64_t budget = 600'000; budget >= 420'000; budget -= 45'000) {
+    const auto choice = Choose(budget);
+    ASSERT_TRUE(choice.ok()) << choice.error().message;
+    EXPECT_GE(choice->lost_points(), lost_points) << budget << ": " << choice->options();
+    lost_points = choice->lost_points();
+    fractions.insert(ValueOf(*FindLever("sparsity"), choice->config));
+  }
+  EXPECT_GE(fractions.size(), 4U);
 }
 
 TEST_F(BudgetSearchTest, ChoosesOnlyWhatIsAllowed) {

@@ -40,6 +40,29 @@ TEST(PlanSizer, FitsIfTheArenaHasAtMostSoManyBytes) {
   }
 }
 
+// In two threads; the first size shows that the network is large.
+TEST(PreparedSizes, AreThoseFoundOneByOne) {
+  const ImageClassifier model = FindModel("wrn-130-1", ImageSpec{}).value();
+  std::vector<TrainConfig> configs(4);
+  configs[0].levers["update-in-backward"] = "true";
+  configs[1].levers["precision"] = "fp16";
+  configs[2].levers["sparsity"] = "0.5";
+  configs[2].levers["sparse-layers"] = "nothing*";  // cannot be planned
+  configs[3].microbatch = 5;
+  const PlanSizer prepared(TaskOf(model, {}), BuiltinOps());
+  ASSERT_GT(prepared.Of(configs[0])->nodes, kQuicklySearched);
+  prepared.Prepare(configs);
+  const PlanSizer one_by_one(TaskOf(model, {}), BuiltinOps());
+  for (const TrainConfig& config : configs) {
+    const auto a = prepared.Of(config);
+    const auto b = one_by_one.Of(config);
+    ASSERT_EQ(a.ok(), b.ok());
+    if (!a.ok()) continue;
+    EXPECT_EQ(a->arena_bytes, b->arena_bytes);
+    EXPECT_EQ(a->step_flops, b->step_flops);
+  }
+}
+
 TEST(PlanSizer, KnowsWhetherThereIsAPlan) {
   TrainConfig config = TinyConfig();
   const ImageClassifier model = FindModel(config.model, ImageSpec{}).value();

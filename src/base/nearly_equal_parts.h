@@ -39,4 +39,12 @@ constexpr NearlyEqualParts CutNearlyEqually(int64_t total, int64_t largest) {
   return {total, parts == 0 ? 1 : parts};
 }
 
+// As many parts of the largest size as hold the total: the last one reaches beyond it, by less than
+// a part. Requires a total above zero.
+constexpr NearlyEqualParts EqualParts(const NearlyEqualParts& nearly) {
+  const int64_t size = nearly.LargestSize();
+  const int64_t parts = (nearly.total + size - 1) / size;
+  return {parts * size, parts};
+}
+
 }  // namespace thimble

@@ -19,10 +19,10 @@ namespace thimble {
 struct BatchPart {
   int64_t step = 0;
   StepBatch batch;      // the whole batch
-  SampleRange samples;  // of the batch
+  SampleRange samples;  // of the batch; its last rows may be beyond, and are then empty
 
   BatchShape shape() const { return batch.shape.With(samples.count); }
-  bool last() const { return samples.first + samples.count == batch.shape.samples; }
+  bool last() const { return samples.first + samples.count >= batch.shape.samples; }
   friend bool operator==(const BatchPart&, const BatchPart&) = default;
 };
 

@@ -84,6 +84,8 @@ Result<Plan> Assemble(PlanDraft draft, const PlanOptions& options) {
   plan.device = options.device;
   plan.limits = options.limits;
   plan.values.resize(draft.graph.values.size());
+  plan.steps.reserve(draft.order.size());
+  plan.placements.reserve(buffers.size());
   for (NodeId node : draft.order) {
     plan.steps.push_back({node, draft.kernels[node.index()].kernel, {}});
   }
@@ -108,6 +110,9 @@ Result<Plan> Assemble(PlanDraft draft, const PlanOptions& options) {
   plan.residents = std::move(draft.residents);
   plan.decisions = std::move(draft.decisions);
   plan.graph = std::move(draft.graph);
+  // A run keeps all its plans.
+  plan.graph.values.shrink_to_fit();
+  plan.graph.nodes.shrink_to_fit();
   return plan;
 }
 

@@ -15,6 +15,7 @@ struct BatchShape {
   int64_t source_length = 0;
   int64_t target_length = 0;
 
+  bool has_sentences() const { return source_length > 0; }
   // What --batch and --microbatch count for each sample: 1, or the positions of the longer side.
   int64_t sample_size() const { return std::max({int64_t{1}, source_length, target_length}); }
   int64_t size() const { return samples * sample_size(); }

@@ -64,5 +64,19 @@ TEST(NearlyEqualPartsTest, EveryIndexLiesInTheRightPart) {
   }
 }
 
+TEST(NearlyEqualParts, MayBeMadeEqual) {
+  for (int64_t total = 1; total <= 60; ++total) {
+    for (int64_t largest = 1; largest <= total + 1; ++largest) {
+      const NearlyEqualParts nearly = CutNearlyEqually(total, largest);
+      const NearlyEqualParts equal = EqualParts(nearly);
+      EXPECT_EQ(equal.Size(0), nearly.LargestSize());
+      EXPECT_EQ(equal.Size(equal.parts - 1), equal.Size(0));
+      EXPECT_LE(equal.parts, nearly.parts);
+      EXPECT_GE(equal.total, total);
+      EXPECT_LT(equal.Begin(equal.parts - 1), total) << "no part is empty";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace thimble

@@ -92,6 +92,8 @@ class Microbatch final : public Technique {
   std::string CutBatch(const std::string& value, const BatchShape& shape,
                        NearlyEqualParts& parts) const override {
     parts = PartsOf(shape.With(parts.total), value);
+    // Batches of sentences have empty rows anyway; two sizes would be twice as many plans.
+    if (shape.has_sentences() && shape.samples > 0) parts = EqualParts(parts);
     if (parts.parts == 1) return {};
     return fmt::format("{} parts of {}{} {}", parts.parts,
                        parts.total % parts.parts == 0 ? "" : "at most ", parts.LargestSize(),

@@ -110,17 +110,18 @@ char LetterOf(const Value& value) {
   return value.is_packed() ? static_cast<char>(letter - 'a' + 'A') : letter;
 }
 
-// 4 if the kernel gets about a quarter of the scratch memory that it would use by default.
-int64_t ScratchPart(const Plan& plan, const Node& node, const Kernel& kernel) {
+// KiB per thread that the kernel is limited to, if that is less than it would use by default; 0: it
+// is not. Rounded to a power of two.
+int64_t LimitedKibibytes(const Plan& plan, const Node& node, const Kernel& kernel) {
   KernelLimits free = plan.limits;
   free.scratch_bytes_per_thread = KernelLimits().scratch_bytes_per_thread;
   if (plan.device != DeviceKind::kCpu) free.scratch_bytes_per_thread *= kThreadsOfAGpu;
-  if (plan.limits.scratch_bytes_per_thread >= free.scratch_bytes_per_thread) return 1;
+  if (plan.limits.scratch_bytes_per_thread >= free.scratch_bytes_per_thread) return 0;
   const NodeShapes shapes(plan.graph, node);
-  const auto given = static_cast<double>(kernel.scratch_bytes(shapes.call(), plan.limits));
-  const auto wanted = static_cast<double>(kernel.scratch_bytes(shapes.call(), free));
-  if (given <= 0 || given >= wanted) return 1;
-  return int64_t{1} << std::lround(std::log2(wanted / given));
+  const size_t given = kernel.scratch_bytes(shapes.call(), plan.limits);
+  if (given == 0 || given >= kernel.scratch_bytes(shapes.call(), free)) return 0;
+  const auto limit = static_cast<double>(plan.limits.scratch_bytes_per_thread);
+  return int64_t{1} << std::lround(std::log2(std::max(1.0, limit / 1024)));
 }
 
 std::string_view OpIn(std::string_view kind) { return kind.substr(0, kind.find(' ')); }
@@ -191,8 +192,8 @@ std::string KindOf(const Plan& plan, const Step& step, const OpRegistry& ops) {
   for (const ValueId id : node.inputs) kind += LetterOf(graph.value(id));
   kind += '>';
   for (const ValueId id : node.outputs) kind += LetterOf(graph.value(id));
-  const int64_t part = ScratchPart(plan, node, kernel);
-  return part > 1 ? fmt::format("{}/{}", kind, part) : kind;
+  const int64_t kibibytes = LimitedKibibytes(plan, node, kernel);
+  return kibibytes > 0 ? fmt::format("{}/{}K", kind, kibibytes) : kind;
 }
 
 std::string FormatSeconds(double seconds) {

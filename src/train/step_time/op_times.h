@@ -72,8 +72,8 @@ class OpTimes {
 };
 
 // "conv2d Conv2dCpu hh>h": op, kernel, and a letter for the type of each input and output; capital
-// letters are packed. Followed by "/2", "/4", … if the kernel gets half, a quarter, … of the
-// scratch memory that it would use by default.
+// letters are packed. Followed by "/64K" if the kernel is limited to 64 KiB of scratch memory per
+// thread, less than it would use by default: some kernels then take another way.
 std::string KindOf(const Plan& plan, const Step& step, const OpRegistry& ops);
 
 // "2.24 ms", "1.35 s".

@@ -15,7 +15,7 @@
 namespace thimble {
 namespace {
 
-constexpr std::string_view kFirstLine = "thimble op times 1";
+constexpr std::string_view kFirstLine = "thimble op times 2";
 constexpr int64_t kMaxBytes = 4 << 20;  // far more than a calibration writes
 // Of one call.
 constexpr double kLeastSeconds = 1e-12;

@@ -42,7 +42,7 @@ TEST(OpTimesText, IsReadAsItWasWritten) {
 }
 
 TEST(OpTimesText, ErrorsNameTheLine) {
-  const std::string head = "thimble op times 1\nmachine\n2\n";
+  const std::string head = "thimble op times 2\nmachine\n2\n";
   EXPECT_TRUE(ParseOpTimes(head + "add AddCpu f>f\t1\t2\t0.5\n").ok());
   for (const char* line :
        {"", "add", "add\t1", "add\t1\t2", "add\t1\t2\t", "add\t1\t2\t0", "add\t1\t2\t-1",
@@ -54,8 +54,8 @@ TEST(OpTimesText, ErrorsNameTheLine) {
     EXPECT_THAT(read.error().message, HasSubstr("line 4")) << line;
   }
   EXPECT_FALSE(ParseOpTimes("").ok());
-  EXPECT_FALSE(ParseOpTimes("thimble op times 2\nmachine\n2\n").ok());
-  EXPECT_FALSE(ParseOpTimes("thimble op times 1\nmachine\n0\n").ok());
+  EXPECT_FALSE(ParseOpTimes("thimble op times 3\nmachine\n2\n").ok());
+  EXPECT_FALSE(ParseOpTimes("thimble op times 2\nmachine\n0\n").ok());
 }
 
 class OpTimesCache : public FileFixture {};
